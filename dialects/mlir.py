@@ -33,6 +33,7 @@ __all__ = [
     "ext",
     "func",
     "gpu",
+    "ir",
     "linalg",
     "llvm",
     "math",
@@ -44,7 +45,6 @@ __all__ = [
     "tensor",
     "torch_frontend",
     "vector",
-    "ir",
 ]
 
 
