@@ -241,8 +241,10 @@ def _types(values: Sequence[ir.Value]) -> list[ir.Type]:
 
 
 def _string(op: ir.OpView, name: str) -> str | None:
-    attribute = op.operation.attributes[name] if name in op.operation.attributes else None
-    return attribute.value if isinstance(attribute, ir.StringAttr) else None
+    attributes = op.operation.attributes
+    if name not in attributes or not isinstance(attributes[name], ir.StringAttr):
+        return None
+    return ir.StringAttr(attributes[name]).value
 
 
 def _verify_body(op: ir.OpView) -> bool:
