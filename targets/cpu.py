@@ -1,0 +1,122 @@
+"""LLVM IR to native code in this process.
+
+    text of LLVM 24 -> module of LLVM 22 -> O3 for the host -> object code -> a library of the JIT
+
+Each module becomes a library with its own names, so that two modules may both define `main`; what a library
+does not define itself is looked up among the 16-bit conversions (`conversions.py`), then in the process,
+which has the C library's mathematical functions. A missing symbol is an exception.
+
+One feature of the host stays unused: AVX-512's conversion to bfloat flushes subnormal numbers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvmlite
+
+from . import llvm
+from .conversions import CONVERSIONS
+
+FLUSHING_FEATURES = ("avx512bf16", "avxneconvert")
+
+_numbers = itertools.count()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class NativeModule:
+    """Machine code and the names in it. The code lives as long as this object, or a function of it, does."""
+
+    library: llvmlite.ResourceTracker
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        try:
+            return self.library[name]
+        except KeyError:
+            raise KeyError(f"the module defines no function {name!r}") from None
+
+    def function(self, name: str, n_pointers: int) -> Callable[..., None]:
+        """A function that takes pointers (as integers) and returns nothing; other threads run during a call."""
+        callee = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_pointers)(self.address(name))
+        return _Function(self, callee)
+
+
+@dataclass(frozen=True, eq=False)
+class _Function:
+    module: NativeModule
+    callee: Callable[..., None]
+
+    def __call__(self, *pointers: int) -> None:
+        self.callee(*pointers)
+
+
+def jit(llvm_ir: str) -> NativeModule:
+    """Compiles a module for this machine."""
+    llvm.initialize()
+    module = llvm.parse(llvm_ir, llvmlite.create_context())
+    defined = [function.name for function in module.functions if _is_exported(function)]
+    declared = [function.name for function in module.functions if function.is_declaration]
+    code = _compile(module, host_machine())
+    with _lock:
+        _load_conversions()
+        try:
+            return NativeModule(_link(f"module_{next(_numbers)}", code, defined))
+        except RuntimeError as error:
+            missing = [name for name in declared if _is_unknown(name)]
+            raise llvm.CodegenError(
+                f"can't link the compiled module; not found: {missing}: {error}"
+            ) from error
+
+
+def host_machine() -> llvmlite.TargetMachine:
+    """This machine, with everything it has but what would change results."""
+    features = llvmlite.get_host_cpu_features()
+    features.update({name: False for name in FLUSHING_FEATURES if name in features})
+    return llvmlite.Target.from_triple(llvmlite.get_process_triple()).create_target_machine(
+        cpu=llvmlite.get_host_cpu_name(), features=features.flatten(), opt=3, reloc="pic", jit=True
+    )
+
+
+def _compile(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine) -> bytes:
+    llvm.retarget(module, machine)
+    llvm.optimize(module, machine)
+    return machine.emit_object(module)
+
+
+@cache
+def _engine() -> llvmlite.LLJIT:
+    return llvmlite.create_lljit_compiler(host_machine(), use_jit_link=True, suppress_errors=True)
+
+
+@cache
+def _load_conversions() -> llvmlite.ResourceTracker:
+    """The library `conversions`, which every other one may use."""
+    module = llvm.parse(CONVERSIONS, llvmlite.create_context())
+    names = [function.name for function in module.functions if function.name.startswith("__")]
+    builder = llvmlite.JITLibraryBuilder().add_object_img(_compile(module, host_machine()))
+    for name in names:
+        builder.export_symbol(name)
+    return builder.link(_engine(), "conversions")
+
+
+def _link(library: str, code: bytes, names: list[str]) -> llvmlite.ResourceTracker:
+    builder = llvmlite.JITLibraryBuilder().add_object_img(code)
+    builder.add_jit_library("conversions").add_current_process()
+    for name in names:
+        builder.export_symbol(name)
+    return builder.link(_engine(), library)
+
+
+def _is_exported(function: llvmlite.ValueRef) -> bool:
+    return not function.is_declaration and function.linkage == llvmlite.Linkage.external
+
+
+def _is_unknown(name: str) -> bool:
+    return not name.startswith("llvm.") and llvmlite.address_of_symbol(name) is None
