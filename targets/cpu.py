@@ -43,7 +43,7 @@ class NativeModule:
             raise KeyError(f"the module defines no function {name!r}") from None
 
     def function(self, name: str, n_pointers: int) -> Callable[..., None]:
-        """A function that takes pointers (as integers) and returns nothing; other threads run during a call."""
+        """A function that takes pointers (as integers) and returns nothing; it does not hold the GIL."""
         callee = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_pointers)(self.address(name))
         return _Function(self, callee)
 

@@ -5,11 +5,14 @@ a megabyte), and linking it whole costs every kernel a hundred milliseconds and,
 internal, pages of dead PTX. So each function is cut out once, with just what it calls (a few kilobytes), and
 kept for the life of the process.
 
-libdevice asks whether it should flush subnormal numbers by calling `__nvvm_reflect`, which LLVM folds; we
-never set the module flag that would say yes."""
+libdevice asks how it was compiled by calling `__nvvm_reflect` with a name. LLVM folds these calls, and says 0
+to all but `__CUDA_ARCH`. That is what we want of `__CUDA_FTZ` (subnormal numbers are not flushed), but not of
+`__CUDA_PREC_SQRT`: nvcc and PyTorch say 1, a square root that rounds correctly.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import llvmlite.binding as llvmlite
@@ -54,4 +57,14 @@ def _extract(name: str) -> bytes:
         if other != name:
             function.linkage = "internal"
     remove_unused(library, llvmlite.Target.from_triple(NVPTX).create_target_machine())
-    return library.as_bitcode()
+    precise = _with_precise_roots(str(library))
+    return llvmlite.parse_assembly(precise, context=llvmlite.create_context()).as_bitcode()
+
+
+def _with_precise_roots(text: str) -> str:
+    """The module's text with every question for __CUDA_PREC_SQRT answered by 1."""
+    question = re.search(r'^(@\S+) = .* c"__CUDA_PREC_SQRT\\00"', text, re.MULTILINE)
+    if question is None:
+        return text
+    call = rf"call i32 @__nvvm_reflect\(ptr {re.escape(question[1])}\)[ #\d]*"
+    return re.sub(call, "add i32 0, 1", text)
