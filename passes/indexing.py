@@ -1,0 +1,222 @@
+"""Index arithmetic as data: linear forms over bounded atoms.
+
+Where an element of a tensor comes from is a linear form, `2*row + column + 1`, over *atoms*: loop counters,
+indices read from memory, and quotients or remainders that stay nonlinear. Because each atom knows its range,
+taking a linear index apart along a shape and putting it together again cancel exactly:
+
+    (i*8 + j) // 8  ->  i        and   (i*8 + j) % 8  ->  j        for 0 <= j < 8
+
+which is what lets a chain of reshapes, slices and transposes become one address. Forms carry no MLIR values:
+the same forms serve to judge a fusion, to choose a vector width and to emit code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """An atom that runs over 0 <= counter < extent: a loop, a thread, an element of a dimension."""
+
+    extent: int
+    label: str = "d"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 0, max(self.extent - 1, 0)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An index that the program computes, from memory for instance; equal keys mean equal values."""
+
+    key: object
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """floor(form / divisor), where it is not a linear form itself."""
+
+    form: Form
+    divisor: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        low, high = self.form.bounds
+        return low // self.divisor, high // self.divisor
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """form - divisor * floor(form / divisor): never negative."""
+
+    form: Form
+    divisor: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 0, self.divisor - 1
+
+
+Atom = Counter | Loaded | Quotient | Remainder
+Index = tuple["Form", ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """constant + sum of coefficient * atom; no coefficient is zero, an atom occurs once."""
+
+    terms: frozenset[tuple[Atom, int]] = frozenset()
+    constant: int = 0
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.constant))
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest value, both inclusive."""
+        low = high = self.constant
+        for atom, coefficient in self.terms:
+            least, greatest = atom.bounds
+            ends = (coefficient * least, coefficient * greatest)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def coefficient(self, atom: Atom) -> int:
+        return next((coefficient for other, coefficient in self.terms if other == atom), 0)
+
+    def __add__(self, other: Form | int) -> Form:
+        if isinstance(other, int):
+            return Form(self.terms, self.constant + other) if other else self
+        return _combine([*self.terms, *other.terms], self.constant + other.constant)
+
+    def __sub__(self, other: Form | int) -> Form:
+        return self + other * -1 if isinstance(other, Form) else self + -other
+
+    def __mul__(self, factor: int) -> Form:
+        if factor == 0:
+            return Form()
+        scaled = frozenset((atom, coefficient * factor) for atom, coefficient in self.terms)
+        return Form(scaled, self.constant * factor)
+
+    def __floordiv__(self, divisor: int) -> Form:
+        whole, rest = self._split(divisor)
+        return whole if rest._within(divisor) else whole + of(Quotient(*_reduced(rest, divisor)))
+
+    def __mod__(self, divisor: int) -> Form:
+        _, rest = self._split(divisor)
+        return rest if rest._within(divisor) else of(Remainder(rest, divisor))
+
+    def _split(self, divisor: int) -> tuple[Form, Form]:
+        """(whole, rest) with self = divisor * whole + rest, the rest holding what can't be divided."""
+        whole = [(atom, c // divisor) for atom, c in self.terms if c % divisor == 0]
+        rest = frozenset((atom, c) for atom, c in self.terms if c % divisor != 0)
+        return Form(frozenset(whole), self.constant // divisor), Form(rest, self.constant % divisor)
+
+    def _within(self, divisor: int) -> bool:
+        low, high = self.bounds
+        return low >= 0 and high < divisor
+
+    def atoms(self) -> Iterable[Atom]:
+        """Every atom, those inside quotients and remainders too."""
+        for atom, _ in self.terms:
+            yield atom
+            if isinstance(atom, Quotient | Remainder):
+                yield from atom.form.atoms()
+
+    def substitute(self, replace: Callable[[Atom], Form | None]) -> Form:
+        """The form with each atom replaced by what `replace` gives for it; None keeps the atom."""
+        result = Form(frozenset(), self.constant)
+        for atom, coefficient in self.terms:
+            result = result + _substituted(atom, replace) * coefficient
+        return result
+
+
+def _substituted(atom: Atom, replace: Callable[[Atom], Form | None]) -> Form:
+    replacement = replace(atom)
+    if replacement is not None:
+        return replacement
+    if isinstance(atom, Quotient):
+        return atom.form.substitute(replace) // atom.divisor
+    if isinstance(atom, Remainder):
+        return atom.form.substitute(replace) % atom.divisor
+    return of(atom)
+
+
+def of(atom: Atom) -> Form:
+    """The form that is this atom."""
+    return Form(frozenset([(atom, 1)]))
+
+
+def constant(value: int) -> Form:
+    """The form that is this number."""
+    return Form(frozenset(), value)
+
+
+def _combine(terms: Sequence[tuple[Atom, int]], number: int) -> Form:
+    total: dict[Atom, int] = {}
+    for atom, coefficient in terms:
+        total[atom] = total.get(atom, 0) + coefficient
+    return _rejoin(Form(frozenset((atom, c) for atom, c in total.items() if c), number), total)
+
+
+def _rejoin(form: Form, total: dict[Atom, int]) -> Form:
+    """n*(x // n) + x % n is x: undoes an index taken apart and put together along the same shape."""
+    for atom, coefficient in total.items():
+        if not isinstance(atom, Remainder) or coefficient == 0:
+            continue
+        whole = (atom.form // atom.divisor) * (atom.divisor * coefficient)
+        if whole.terms and _contains(form, whole):
+            return form - whole - of(atom) * coefficient + atom.form * coefficient
+    return form
+
+
+def _contains(form: Form, part: Form) -> bool:
+    return all(form.coefficient(atom) == coefficient for atom, coefficient in part.terms)
+
+
+def _reduced(form: Form, divisor: int) -> tuple[Form, int]:
+    """The same quotient with the common factor of all terms and the divisor taken out."""
+    common = math.gcd(divisor, *(coefficient for _, coefficient in form.terms))
+    if common == 1:
+        return form, divisor
+    terms = frozenset((atom, coefficient // common) for atom, coefficient in form.terms)
+    return Form(terms, form.constant // common), divisor // common
+
+
+def linearize(index: Sequence[Form], strides: Sequence[int], offset: int = 0) -> Form:
+    """The element offset of an index: offset + sum of index * stride."""
+    result = constant(offset)
+    for form, stride in zip(index, strides, strict=True):
+        result = result + form * stride
+    return result
+
+
+def delinearize(form: Form, shape: Sequence[int]) -> Index:
+    """The index along `shape` of a row-major linear position, which must lie inside the shape."""
+    index: list[Form] = []
+    for extent in reversed(shape[1:]):
+        index.append(form % extent)
+        form = form // extent
+    return (*([form] if shape else []), *reversed(index))
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """Strides, in elements, of a contiguous tensor."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return strides[::-1]

@@ -1,0 +1,61 @@
+"""How tensors lie in memory: strides and offset, read from wherever the IR records them.
+
+function argument     its attribute fusion.layout, else row-major
+fusion.view           its attributes
+fusion.extern         its attribute result_layouts, where it has one
+memref                its type
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from .indexing import row_major
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Strides and offset in elements."""
+
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+def layout_of(value: ir.Value) -> Layout:
+    """The layout of a tensor or a memref of static shape."""
+    if isinstance(value.type, ir.MemRefType):
+        strides, offset = ir.MemRefType(value.type).get_strides_and_offset()
+        return Layout(tuple(strides), offset)
+    recorded = _of_argument(value) if isinstance(value, ir.BlockArgument) else _of_result(value)
+    return recorded or Layout(tuple(row_major(ir.ShapedType(value.type).shape)))
+
+
+def _of_argument(argument: ir.BlockArgument) -> Layout | None:
+    owner = argument.owner.owner
+    if owner.name != "func.func" or "arg_attrs" not in owner.attributes:
+        return None
+    return _from_dictionary(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
+
+
+def _from_dictionary(attributes: ir.DictAttr) -> Layout | None:
+    if "fusion.layout" not in attributes:
+        return None
+    return _from_attribute(attributes["fusion.layout"])
+
+
+def _of_result(value: ir.Value) -> Layout | None:
+    attributes = value.owner.attributes
+    if fusion.is_op(value.owner, "view"):
+        return Layout(
+            tuple(fusion.integers(attributes["strides"])), ir.IntegerAttr(attributes["offset"]).value
+        )
+    if not fusion.is_op(value.owner, "extern") or "result_layouts" not in attributes:
+        return None
+    recorded = ir.ArrayAttr(attributes["result_layouts"])[ir.OpResult(value).result_number]
+    return _from_attribute(recorded) if isinstance(recorded, fusion.LayoutAttr) else None
+
+
+def _from_attribute(attribute: fusion.LayoutAttr) -> Layout:
+    return Layout(tuple(fusion.integers(attribute.strides)), ir.IntegerAttr(attribute.offset).value)

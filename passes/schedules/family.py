@@ -1,0 +1,132 @@
+"""What a schedule family is, and the parts that families share.
+
+A family is a module-level object with a name and four answers: whether it accepts a kernel's body (and if
+not, why), which parameters suit a target (and why), how many blocks of how many threads that makes, and the
+code. `fusion-segment` asks the first, `fusion-schedule` the second, `fusion-to-gpu` and `fusion-to-cpu` the
+others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...dialects.fusion import storage_type
+from ...dialects.mlir import ir
+from ...targets.target import Target
+from ..evaluate import MAX_ALIGNMENT, Buffer, Evaluator, byte_width
+from ..indexing import Counter, Form, Index, delinearize, linearize, of
+from ..kernel_body import KernelBody, Trace
+from ..layouts import Layout
+from .machine import Machine
+
+Parameters = dict[str, int | str]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parameters of a schedule, and the reason in words."""
+
+    parameters: Parameters
+    why: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Blocks of a grid and threads of a block."""
+
+    blocks: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kernel's body with the layout of its inputs (by argument) and outputs (in order)."""
+
+    body: KernelBody
+    inputs: dict[ir.Value, Layout]
+    outputs: tuple[Layout, ...]
+
+
+class Family(Protocol):
+    """One way to run a kernel."""
+
+    name: str
+
+    def refuses(self, body: KernelBody) -> str | None:
+        """Why the family can't run the body; None where it can."""
+        ...
+
+    def choose(self, problem: Problem, target: Target) -> Choice:
+        """Parameters for a body that the family accepts."""
+        ...
+
+    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
+        """The launch that the parameters mean."""
+        ...
+
+    def emit(
+        self,
+        problem: Problem,
+        parameters: Parameters,
+        machine: Machine,
+        evaluator: Evaluator,
+        outputs: Sequence[Buffer],
+    ) -> None:
+        """Emits the kernel's code at the insertion point."""
+        ...
+
+
+def counters(shape: Sequence[int]) -> list[Counter]:
+    """A counter for each dimension."""
+    return [Counter(extent, f"d{number}") for number, extent in enumerate(shape)]
+
+
+def position(of_counters: Sequence[Counter]) -> Form:
+    """The row-major position that counters make."""
+    strides, step = [], 1
+    for counter in reversed(of_counters):
+        strides.append(step)
+        step *= max(counter.extent, 1)
+    return linearize([of(counter) for counter in of_counters], strides[::-1])
+
+
+def shape(value: ir.Value) -> list[int]:
+    """A tensor's sizes."""
+    return list(ir.ShapedType(value.type).shape)
+
+
+def elements(value: ir.Value) -> int:
+    """How many elements a tensor has."""
+    return math.prod(shape(value))
+
+
+def index_at(where: Form, value: ir.Value) -> Index:
+    """The index of `value`'s element at a row-major position."""
+    return delinearize(where, shape(value))
+
+
+def element_bytes(value: ir.Value) -> int:
+    """Bytes of an element in memory."""
+    return byte_width(storage_type(ir.RankedTensorType(value.type).element_type))
+
+
+def widest_vector(problem: Problem) -> int:
+    """Elements that make one widest access of the smallest element type read or written."""
+    sizes = [element_bytes(value) for value in (*problem.inputs, *problem.body.outputs)]
+    return MAX_ALIGNMENT // min(sizes, default=4)
+
+
+def accesses(problem: Problem, trace: Trace, requests: Sequence[tuple[ir.Value, Index]]) -> list[Form]:
+    """The element offsets of everything read from inputs and written to outputs."""
+    reads = [
+        linearize(index, problem.inputs[value].strides, problem.inputs[value].offset)
+        for value, index in trace.reads
+    ]
+    writes = [
+        linearize(index, layout.strides, layout.offset)
+        for (_, index), layout in zip(requests, problem.outputs, strict=True)
+    ]
+    return reads + writes

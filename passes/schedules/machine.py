@@ -1,0 +1,189 @@
+"""Where a schedule's code runs: threads of a GPU, or loops of a CPU.
+
+A schedule is written once against `Machine`: it asks for units of work or for rows, and for partial results to
+be combined across the threads that share a row. On the CPU a row has one thread, so there is nothing to
+combine and the same schedule becomes a loop nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...dialects.mlir import arith, gpu, ir, llvm, memref, scf
+
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Row:
+    """A thread's place in a row: the row, the thread's number in it, and whether the row exists.
+
+    `inside` is None where every row does; a row that does not exist stands at the last one, so that what is
+    read is there, and nothing may be stored.
+    """
+
+    number: ir.Value
+    thread: ir.Value
+    inside: ir.Value | None
+
+
+class Machine(Protocol):
+    """What a schedule needs from the place it runs at."""
+
+    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
+        """Runs the loop's body for units 0 <= unit < count, `unroll` of them a thread."""
+        ...
+
+    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+        """Runs the loop's body for rows 0 <= row < count, `threads` of them sharing a row."""
+        ...
+
+    def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
+        """Joins the values of the threads of a row; all of them get the result."""
+        ...
+
+    def check(self, condition: ir.Value) -> ir.Value | None:
+        """Answers a failed bounds check; returns a guard where control gets past one."""
+        ...
+
+
+def number(value: int) -> ir.Value:
+    """An index constant."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+@contextmanager
+def guarded(condition: ir.Value | None) -> Iterator[None]:
+    """Emits what follows under a condition."""
+    if condition is None:
+        yield
+        return
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])
+
+
+class LoopMachine:
+    """One thread: units and rows are loops."""
+
+    def __init__(self, failed: str) -> None:
+        self._failed = failed
+
+    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
+        loop = scf.ForOp(number(0), number(count), number(1))
+        with ir.InsertionPoint(loop.body):
+            yield loop.induction_variable
+            scf.YieldOp([])
+
+    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+        for row in self.units(count, 1):
+            yield Row(row, number(0), None)
+
+    def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
+        return value
+
+    def check(self, condition: ir.Value) -> ir.Value | None:
+        """Records the failure in a global that the runtime reads after the call."""
+        flag = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
+        failed = arith.XOrIOp(condition, _true()).result
+        with guarded(failed):
+            one = arith.ConstantOp(ir.IntegerType.get_signless(32), 1).result
+            memref.StoreOp(one, memref.GetGlobalOp(flag, self._failed).result, [])
+        return condition
+
+
+class GpuMachine:
+    """Threads of a block, blocks of a grid; `block` is the number of threads a block."""
+
+    def __init__(self, function: gpu.GPUFuncOp, block: int) -> None:
+        self._function = function
+        self._block = block
+
+    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
+        per_block = self._block * unroll
+        start = _times(_id(gpu.BlockIdOp), per_block)
+        first = arith.AddIOp(start, _id(gpu.ThreadIdOp)).result
+        for step in range(unroll):
+            unit = arith.AddIOp(first, number(step * self._block)).result if step else first
+            inside = None if count % per_block == 0 else _less(unit, count)
+            with guarded(inside):
+                yield unit
+
+    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+        thread, block = _id(gpu.ThreadIdOp), _id(gpu.BlockIdOp)
+        if rows_per_block == 1:
+            yield Row(block, thread, None)
+            return
+        in_block = arith.DivUIOp(thread, number(threads)).result
+        row = arith.AddIOp(_times(block, rows_per_block), in_block).result
+        in_row = arith.RemUIOp(thread, number(threads)).result
+        if count % rows_per_block == 0:
+            yield Row(row, in_row, None)
+            return
+        inside = _less(row, count)
+        yield Row(arith.SelectOp(inside, row, number(count - 1)).result, in_row, inside)
+
+    def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
+        within = _butterfly(value, combine, min(threads, WARP))
+        return within if threads <= WARP else self._across_warps(within, combine, threads // WARP)
+
+    def _across_warps(self, value: ir.Value, combine: Combine, warps: int) -> ir.Value:
+        """One barrier: each warp leaves its value in shared memory, each lane takes one and they combine."""
+        shared = self._shared_memory(warps, value.type)
+        thread = _id(gpu.ThreadIdOp)
+        lane = arith.RemUIOp(thread, number(WARP)).result
+        first = arith.CmpIOp(arith.CmpIPredicate.eq, lane, number(0)).result
+        with guarded(first):
+            memref.StoreOp(value, shared, [arith.DivUIOp(thread, number(WARP)).result])
+        gpu.BarrierOp()
+        slot = arith.RemUIOp(lane, number(warps)).result
+        return _butterfly(memref.LoadOp(shared, [slot]).result, combine, warps)
+
+    def _shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        type_ = ir.MemRefType.get([size], element_type, memory_space=space)
+        attributes = self._function.attributes
+        known = "workgroup_attributions" in attributes
+        count = ir.IntegerAttr(attributes["workgroup_attributions"]).value if known else 0
+        attributes["workgroup_attributions"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count + 1)
+        block = self._function.regions[0].blocks[0]
+        return block.add_argument(type_, ir.Location.current)
+
+    def check(self, condition: ir.Value) -> ir.Value | None:
+        """A failed check stops the kernel, as a device-side assertion does."""
+        with guarded(arith.XOrIOp(condition, _true()).result):
+            llvm.intr_trap()
+        return None
+
+
+def _butterfly(value: ir.Value, combine: Combine, width: int) -> ir.Value:
+    """All lanes of each group of `width` lanes get the group's combined value."""
+    offset = width // 2
+    while offset:
+        i32 = ir.IntegerType.get_signless(32)
+        distance, all_lanes = arith.ConstantOp(i32, offset).result, arith.ConstantOp(i32, WARP).result
+        other = gpu.ShuffleOp(value, distance, all_lanes, gpu.ShuffleMode.XOR).results[0]
+        value = combine(value, other)
+        offset //= 2
+    return value
+
+
+def _id(op: type) -> ir.Value:
+    return op(gpu.Dimension.x).result
+
+
+def _times(value: ir.Value, factor: int) -> ir.Value:
+    return value if factor == 1 else arith.MulIOp(value, number(factor)).result
+
+
+def _less(value: ir.Value, bound: int) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.ult, value, number(bound)).result
+
+
+def _true() -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
