@@ -1,7 +1,7 @@
 """The two kinds of failure, and how each is told.
 
 A fault in the user's program or pipeline is a `UserError`: its text is MLIR diagnostics
-(`file:line:col: error: ...`), or one line. A fault of ours is a `CompilerBug`: it says in which stage and
+(`file:line:col: error: ...`), or one line. A fault of ours is a `InternalError`: it says in which stage and
 pass, where the IR that led to it was written, and the command that repeats it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..dialects.mlir import ir
@@ -33,6 +33,11 @@ class Diagnostic:
         lines = [f"{where}: {self.severity}: {self.message}", *map(str, self.notes)]
         return "\n".join(lines)
 
+    def renamed(self, old: str, new: str) -> Diagnostic:
+        """With another name for a file, in its notes too."""
+        file = new if self.file == old else self.file
+        return replace(self, file=file, notes=tuple(note.renamed(old, new) for note in self.notes))
+
 
 class UserError(Exception):
     """The program, the pipeline or an option is wrong."""
@@ -48,7 +53,7 @@ class UserError(Exception):
 
 
 @dataclass
-class CompilerBug(Exception):
+class InternalError(Exception):
     """We failed, not the user."""
 
     stage: str
@@ -66,13 +71,24 @@ class CompilerBug(Exception):
 
 
 def diagnostic(info: ir.DiagnosticInfo | ir.Diagnostic) -> Diagnostic:
-    """What the bindings give, as values that outlive it."""
-    found = FILE_LOCATION.search(str(info.location))
-    file, line, column = (found[1], int(found[2]), int(found[3])) if found else (None, 0, 0)
+    """What the bindings give, as values that outlive it; without the note that repeats the operation."""
     severity = str(info.severity).rpartition(".")[2].lower()
-    return Diagnostic(file, line, column, severity, info.message, tuple(map(diagnostic, info.notes)))
+    notes = (diagnostic(note) for note in info.notes)
+    kept = tuple(note for note in notes if not note.message.startswith("see current operation"))
+    return _located(str(info.location), severity, info.message, kept)
 
 
 def diagnostics_of(error: ir.MLIRError) -> tuple[Diagnostic, ...]:
     """The diagnostics that an exception of the bindings carries."""
     return tuple(diagnostic(info) for info in error.error_diagnostics)
+
+
+def diagnostic_at(location: ir.Location, message: str) -> Diagnostic:
+    """An error of our own at a location of the program."""
+    return _located(str(location), "error", message, ())
+
+
+def _located(location: str, severity: str, message: str, notes: tuple[Diagnostic, ...]) -> Diagnostic:
+    found = FILE_LOCATION.search(location)
+    file, line, column = (found[1], int(found[2]), int(found[3])) if found else (None, 0, 0)
+    return Diagnostic(file, line, column, severity, message, notes)

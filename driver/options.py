@@ -77,9 +77,7 @@ class Options:
         values = {name: value for name, value in said.items() if value is not None}
         return replace(defaults or cls(), **values).override(enable, disable)
 
-    def override(
-        self, enable: Iterable[str] = (), disable: Iterable[str] = (), where: str = "options"
-    ) -> Options:
+    def override(self, enable: Iterable[str] = (), disable: Iterable[str] = (), where: str = "options") -> Options:
         """These options but for what `enable` (names, or name=value) and `disable` (names) say."""
         changes: dict[str, Value] = {}
         for text in enable:
@@ -172,9 +170,7 @@ def _enabled(text: str, where: str) -> tuple[str, Value]:
     declaration = _find(name.strip(), where)
     if has_value:
         try:
-            return declaration.name, parse_value(
-                declaration.name, value.strip(), type(declaration.default)
-            )  # type: ignore[return-value]
+            return declaration.name, parse_value(declaration.name, value.strip(), type(declaration.default))  # type: ignore[return-value]
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     if declaration.on is None:

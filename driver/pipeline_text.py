@@ -4,7 +4,7 @@
 
 Upstream passes and ours mix freely. MLIR's own parser doesn't know ours, so the text is read here, into
 
-    Nest("builtin.module", (PassText("fusion-normalize"), Nest("func.func", (PassText("canonicalize"), ...)), ...))
+    Nest("builtin.module", (PassText("fusion-normalize"), Nest("func.func", (PassText("canonicalize"), ...)))
 
 and `resolve` makes steps of it: our passes become instances, runs of upstream ones stay text. A mistake is
 located in the text, and names the nearest thing that exists:
@@ -148,9 +148,7 @@ def _position_of_fault(element: PassText, message: str) -> int:
     return element.position
 
 
-def _passes_inside(
-    element: PassText | Nest, anchors: tuple[str, ...]
-) -> Iterator[tuple[PassText, tuple[str, ...]]]:
+def _passes_inside(element: PassText | Nest, anchors: tuple[str, ...]) -> Iterator[tuple[PassText, tuple[str, ...]]]:
     """Every pass with the anchors around it, outermost first."""
     if isinstance(element, PassText):
         yield element, anchors

@@ -2,7 +2,7 @@
 
 Our passes are added to the pass manager as callables, so that printing after each pass, printing to a folder
 and timing see them like any other. One pass manager runs one stage. What goes wrong is told in one of two
-ways (`errors.py`): as the user's fault, a `UserError` with MLIR's diagnostics; or as ours, a `CompilerBug`
+ways (`errors.py`): as the user's fault, a `UserError` with MLIR's diagnostics; or as ours, a `InternalError`
 with the IR that led to it and the command that repeats it.
 """
 
@@ -20,7 +20,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir, passmanager
 from ..passes.errors import PassFailure
 from ..passes.pass_base import Pass
-from .errors import CompilerBug, UserError, diagnostics_of
+from .errors import Diagnostic, InternalError, UserError, diagnostics_of
 
 ROOT = "builtin.module"
 
@@ -54,9 +54,16 @@ def make_context(allow_unregistered: bool = False) -> ir.Context:
 
 
 def run_stage(
-    module: ir.Module, stage: str, passes: Sequence[Pass | str], instruments: Instruments = QUIET
+    module: ir.Module,
+    stage: str,
+    passes: Sequence[Pass | str],
+    instruments: Instruments = QUIET,
+    illegal: Callable[[], Diagnostic | None] = lambda: None,
 ) -> None:
-    """Runs a stage of the compiler: whatever its passes don't refuse with a `PassFailure` is a fault of ours."""
+    """Runs a stage of the compiler: whatever its passes don't refuse with a `PassFailure` is a fault of ours.
+
+    So is what `illegal` finds afterwards.
+    """
     with module.context, ir.Location.unknown():
         before = module.operation.clone()
         progress = _Progress()
@@ -67,15 +74,16 @@ def run_stage(
             if progress.user_fault:
                 raise UserError(f"{progress.current} failed", diagnostics) from None
             reason = "\n".join(map(str, diagnostics)) or "the pass failed and didn't say why"
-            raise _bug(stage, progress.where(passes), reason, before, passes, error) from error
+            raise bug(stage, progress.where(passes), reason, before, passes, error) from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            raise _bug(stage, progress.current, reason, before, passes, error) from error
+            raise bug(stage, progress.current, reason, before, passes, error) from error
+        found = illegal()
+        if found is not None:
+            raise bug(stage, str(passes[-1]), str(found), before, passes)
 
 
-def run_pipeline(
-    module: ir.Module, passes: Sequence[Pass | str], instruments: Instruments = QUIET
-) -> None:
+def run_pipeline(module: ir.Module, passes: Sequence[Pass | str], instruments: Instruments = QUIET) -> None:
     """Runs passes that the user chose: what upstream passes refuse is the user's fault too."""
     with module.context, ir.Location.unknown():
         before = module.operation.clone()
@@ -87,7 +95,7 @@ def run_pipeline(
             raise UserError(f"{where} failed", diagnostics_of(error)) from None
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            raise _bug("pass-pipeline", progress.current, reason, before, passes, error) from error
+            raise bug("pass-pipeline", progress.current, reason, before, passes, error) from error
 
 
 @dataclass
@@ -148,22 +156,23 @@ def _manager(
     return manager
 
 
-def _bug(
+def bug(
     stage: str,
     pass_name: str,
     reason: str,
     before: ir.Operation,
     passes: Sequence[Pass | str],
-    error: Exception,
-) -> CompilerBug:
-    """Writes down what is needed to repeat the failure."""
+    error: Exception | None = None,
+) -> InternalError:
+    """A fault of ours, with what is needed to repeat it written down."""
     folder = dump_folder(f"bug-{stage}")
     source = folder / "input.mlir"
     source.write_text(print_module(before, generic=False))
-    (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+    if error is not None:
+        (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
     pipeline = f"{ROOT}({','.join(map(str, passes))})"
     command = f"fusion-opt {shlex.quote(str(source))} --pass-pipeline={shlex.quote(pipeline)}"
-    return CompilerBug(stage, pass_name, reason, folder, command)
+    return InternalError(stage, pass_name, reason, folder, command)
 
 
 def dump_folder(name: str) -> Path:

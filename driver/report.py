@@ -1,0 +1,118 @@
+"""What fusion achieved, by numbers: `fusion-opt --report`, and `mlir_fusion.explain` in Python.
+
+The numbers come from several stages. After each, `fusion-report` notes in the IR what that stage shows; here
+they are read off at the end. `None` is what the input, being past that stage, can't tell any more.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from ..dialects.mlir import ir
+from ..passes.fusion_report import FusionReport, read_report
+from ..passes.graph import functions
+from .options import Options
+from .runner import QUIET, Instruments, run_stage
+from .stages import remaining_stages, run
+
+REPORTED = ("linalg", "region", "kernel")
+"""The stages that show something new."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One launch."""
+
+    name: str
+    ops: int
+    bytes: int
+    schedule: str
+
+
+@dataclass(frozen=True)
+class FunctionReport:
+    """One function; the terms are those of passes/fusion_report.py."""
+
+    function: str
+    fusion_type: str
+    ops: int | None
+    regions: int | None
+    kernels: int
+    extern_calls: int
+    bytes_moved: int
+    peak_bytes: int
+    source_peak_bytes: int | None
+    kernel_list: tuple[KernelReport, ...]
+
+
+def report(module: ir.Module, options: Options, instruments: Instruments = QUIET) -> tuple[FunctionReport, ...]:
+    """Takes the module to stage kernel, and reports on each function."""
+    count = (FusionReport(),)
+    run_stage(module, "report", count, replace(instruments, tree=None))
+    for stage in remaining_stages(module, options, "kernel"):
+        tree = instruments.tree and instruments.tree / stage.name
+        run(module, stage, replace(instruments, tree=tree))
+        if stage.name in REPORTED:
+            run_stage(module, "report", count, replace(instruments, tree=None))
+    return tuple(_read(function, options) for function in functions(module))
+
+
+def print_json(reports: tuple[FunctionReport, ...]) -> str:
+    """One object a line."""
+    return "".join(json.dumps(asdict(one)) + "\n" for one in reports)
+
+
+def print_table(reports: tuple[FunctionReport, ...]) -> str:
+    """For people: a line a function and, below it, a line a kernel."""
+    return "\n".join(_table(one) for one in reports)
+
+
+def _table(one: FunctionReport) -> str:
+    names = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", "peak_bytes", "source_peak_bytes")
+    lines = [f"@{one.function}, fusion type {one.fusion_type}"]
+    for name in names:
+        value = getattr(one, name)
+        lines.append(f"  {name:<18}{'unknown' if value is None else f'{value:,}':>16}")
+    if one.kernel_list:
+        width = max(len(kernel.name) for kernel in one.kernel_list)
+        lines.append(f"  {'kernel':<{width}}  {'ops':>5}  {'bytes':>16}  schedule")
+    for kernel in one.kernel_list:
+        lines.append(f"  {kernel.name:<{width}}  {kernel.ops:>5}  {kernel.bytes:>16,}  {kernel.schedule}")
+    return "\n".join(lines) + "\n"
+
+
+def _read(function: ir.Operation, options: Options) -> FunctionReport:
+    with function.context:
+        facts = read_report(function)
+        return FunctionReport(
+            function=ir.StringAttr(function.attributes["sym_name"]).value,
+            fusion_type=options.fusion_type,
+            ops=_integer(facts.get("ops")),
+            regions=_integer(facts.get("regions")),
+            kernels=_integer(facts.get("kernels")) or 0,
+            extern_calls=_integer(facts.get("extern_calls")) or 0,
+            bytes_moved=_integer(facts.get("bytes_moved")) or 0,
+            peak_bytes=_integer(facts.get("peak_bytes")) or 0,
+            source_peak_bytes=_integer(facts.get("source_peak_bytes")),
+            kernel_list=_kernels(facts.get("kernel_list")),
+        )
+
+
+def _kernels(attribute: ir.Attribute | None) -> tuple[KernelReport, ...]:
+    if attribute is None:
+        return ()
+    return tuple(_kernel(ir.DictAttr(entry)) for entry in ir.ArrayAttr(attribute))
+
+
+def _kernel(entry: ir.DictAttr) -> KernelReport:
+    return KernelReport(
+        name=ir.StringAttr(entry["name"]).value,
+        ops=ir.IntegerAttr(entry["ops"]).value,
+        bytes=ir.IntegerAttr(entry["bytes"]).value,
+        schedule=ir.StringAttr(entry["schedule"]).value,
+    )
+
+
+def _integer(attribute: ir.Attribute | None) -> int | None:
+    return None if attribute is None else ir.IntegerAttr(attribute).value

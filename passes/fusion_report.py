@@ -1,0 +1,155 @@
+"""fusion-report: counts what fusion achieved, into an attribute `fusion.report` of each function.
+
+A report needs numbers from several stages, so this pass runs several times and adds what the stage shows:
+after normalisation the operations and what eager execution would hold; after fusion the regions; after
+fusion-plan-memory the kernels, calls, bytes and the peak. Nothing else is changed.
+
+    func.func @main(%a, %b) {                        func.func @main(%a, %b) attributes {fusion.report = {
+      %c = linalg.generic ins(%a, %b) ...      =>      ops = 2, regions = 0, source_peak_bytes = 64}} {
+      %d = linalg.generic ins(%c) ...                  ...
+      return %d
+    }
+
+The terms: *ops* are linalg operations and library calls; *bytes_moved* is every kernel's and call's distinct
+inputs read once and outputs written once; *peak_bytes* is the largest sum of live intermediates and results,
+arguments and constants apart; *source_peak_bytes* is the same for the operations one by one, each result a
+new buffer that is freed after its last reader.
+
+Must hold before: nothing. Functions that are already scheduled, but have no memory yet, tell nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from . import graph
+from .errors import PassFailure
+from .memory_peak import bytes_of, peak_bytes
+from .pass_base import Pass
+from .peak import Step, peak_of
+
+ATTRIBUTE = "fusion.report"
+PARTS_OF_USERS = ("linalg.fill", "linalg.yield")
+OPERATIONS = ("tensor.concat", "tensor.pad", "tensor.insert_slice", "fusion.random", "fusion.extern")
+
+
+@dataclass(frozen=True)
+class FusionReport(Pass):
+    """Adds to `fusion.report` of each function what its present form shows."""
+
+    name: ClassVar[str] = "fusion-report"
+
+    def run(self, module: ir.Module) -> None:
+        """Changes no operation."""
+        for function in graph.functions(module):
+            known = read_report(function)
+            function.attributes[ATTRIBUTE] = ir.DictAttr.get({**known, **_facts(function, known)})
+
+
+def read_report(function: ir.Operation) -> dict[str, ir.Attribute]:
+    """What is known about a function so far."""
+    if ATTRIBUTE not in function.attributes:
+        return {}
+    return {entry.name: entry.attr for entry in ir.DictAttr(function.attributes[ATTRIBUTE])}
+
+
+def _facts(function: ir.Operation, known: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+    body = [op.operation for block in function.regions[0].blocks for op in block.operations]
+    kernels = [op for op in body if fusion.is_op(op, "kernel")]
+    if _is_on_memory(function, kernels):
+        return _facts_of_memory(function, body, kernels)
+    if kernels:
+        return {}
+    regions = [op for op in body if fusion.is_op(op, "region")]
+    facts = {"regions": _integer(len(regions))}
+    if "ops" not in known:
+        facts |= _facts_of_regions(body) if regions else _facts_of_source(function)
+    return facts
+
+
+def _is_on_memory(function: ir.Operation, kernels: Iterable[ir.Operation]) -> bool:
+    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    values = [operand.type for kernel in kernels for operand in kernel.operands]
+    return any(isinstance(one, ir.MemRefType) for one in (*signature.inputs, *signature.results, *values))
+
+
+def _facts_of_source(function: ir.Operation) -> dict[str, ir.Attribute]:
+    source = graph.build(function)
+    sizes = [_static(size, source.values[number]) for number, size in enumerate(source.sizes)]
+    steps = [
+        Step(
+            touches=tuple(dict.fromkeys(source.memory[value] for value in node.reads)),
+            makes=tuple(value for value in node.makes if source.is_intermediate(value)),
+        )
+        for node in source.nodes
+    ]
+    kept = {source.memory[value] for value in source.returned}
+    return {
+        "ops": _integer(sum(1 for node in source.nodes if not fusion.is_op(node.op, "view"))),
+        "source_peak_bytes": _integer(peak_of(steps, sizes, kept)),
+    }
+
+
+def _facts_of_regions(body: Iterable[ir.Operation]) -> dict[str, ir.Attribute]:
+    """The source is gone, and with it what eager execution would hold."""
+    return {"ops": _integer(sum(count_ops(op) for op in body))}
+
+
+def _facts_of_memory(
+    function: ir.Operation, body: list[ir.Operation], kernels: list[ir.Operation]
+) -> dict[str, ir.Attribute]:
+    calls = [op for op in body if fusion.is_op(op, "extern")]
+    return {
+        "kernels": _integer(len(kernels)),
+        "extern_calls": _integer(len(calls)),
+        "bytes_moved": _integer(sum(moved_bytes(op) for op in (*kernels, *calls))),
+        "peak_bytes": _integer(peak_bytes(function)),
+        "kernel_list": ir.ArrayAttr.get([_describe(kernel) for kernel in kernels]),
+    }
+
+
+def _describe(kernel: ir.Operation) -> ir.Attribute:
+    attributes = kernel.attributes
+    family = fusion.ScheduleAttr(attributes["schedule"]).family if "schedule" in attributes else None
+    return ir.DictAttr.get(
+        {
+            "name": attributes["name"],
+            "ops": _integer(count_ops(kernel)),
+            "bytes": _integer(moved_bytes(kernel)),
+            "schedule": ir.StringAttr.get("") if family is None else family,
+        }
+    )
+
+
+def count_ops(op: ir.Operation) -> int:
+    """How many operations of a count `op` is, or a region or kernel holds."""
+    if fusion.is_op(op, "region", "kernel"):
+        return sum(count_ops(inner.operation) for inner in op.regions[0].blocks[0].operations)
+    is_linalg = op.name.startswith("linalg.") and op.name not in PARTS_OF_USERS
+    return int(is_linalg or op.name in OPERATIONS)
+
+
+def moved_bytes(op: ir.Operation) -> int:
+    """Distinct inputs read once, outputs written once."""
+    operands = list(op.operands)
+    outputs = [value.type for value in op.results]
+    if fusion.is_op(op, "kernel"):
+        segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        outputs += [value.type for value in operands[segments[0] :]]
+        operands = operands[: segments[0]]
+    return sum(bytes_of(value.type) for value in dict.fromkeys(operands)) + sum(map(bytes_of, outputs))
+
+
+def _static(size: int | None, value: ir.Value) -> int:
+    if size is None:
+        message = f"a report needs static sizes, or --sizes for the dynamic ones, got {value.type}"
+        raise PassFailure(value.location, message)
+    return size
+
+
+def _integer(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

@@ -1,0 +1,119 @@
+"""The most bytes that a function holds at once, once memory is planned.
+
+Counted are intermediates and results, not arguments and constants, from the step that first touches them to
+the last, or to the end if they are returned. What lies in a pool is counted by the byte, so that two buffers
+in the same place (a kernel that overwrites its input) count once:
+
+    pool   |--- a ---|--- b ---|         step 1: a            step 2: a + b
+           |--- c, over a -----|         step 3: b | c, that is as many bytes as the longer one reaches
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from .memref_types import byte_size
+
+Home = tuple[int, int]
+"""An allocation, by a number, and an offset in it."""
+
+
+@dataclass
+class _Buffer:
+    home: Home
+    size: int
+    first: int
+    last: int
+
+
+def bytes_of(type_: ir.Type) -> int:
+    """Bytes of a tensor or memref; what is neither is in no memory."""
+    is_stored = isinstance(type_, ir.MemRefType | ir.RankedTensorType)
+    return byte_size(type_) if is_stored else 0
+
+
+def peak_bytes(function: ir.Operation) -> int:
+    """The largest sum of live buffers at any step of the function."""
+    steps = [op.operation for op in function.regions[0].blocks[0].operations]
+    changes: dict[int, list[tuple[bool, _Buffer]]] = defaultdict(list)
+    for buffer in _buffers(steps):
+        changes[buffer.first].append((True, buffer))
+        changes[buffer.last + 1].append((False, buffer))
+    live: dict[int, _Buffer] = {}
+    peak = 0
+    for step in sorted(changes):
+        for starts, buffer in changes[step]:
+            if starts:
+                live[id(buffer)] = buffer
+            else:
+                del live[id(buffer)]
+        peak = max(peak, _covered(live.values()))
+    return peak
+
+
+def _buffers(steps: list[ir.Operation]) -> list[_Buffer]:
+    """Every buffer that the function makes, with the steps of its first and last use."""
+    found: dict[ir.Value, _Buffer] = {}
+    for step, op in enumerate(steps):
+        for operand in op.operands:
+            buffer = found.get(operand)
+            if buffer is not None and op.name != "memref.dealloc" and not _is_alias(op):
+                buffer.first = step if buffer.first < 0 else buffer.first
+                buffer.last = len(steps) if op.name == "func.return" else step
+        _define(op, step, found)
+    return [buffer for buffer in {id(one): one for one in found.values()}.values() if buffer.first >= 0]
+
+
+def _define(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None:
+    if _is_alias(op):
+        if op.operands[0] in found:
+            found[op.results[0]] = found[op.operands[0]]
+    elif op.name == "memref.view":
+        home = (hash(op.operands[0]), _constant(op.operands[1]))
+        found[op.results[0]] = _Buffer(home, bytes_of(op.results[0].type), -1, -1)
+    elif op.name == "memref.alloc":
+        found[op.results[0]] = _Buffer((hash(op.results[0]), 0), bytes_of(op.results[0].type), -1, -1)
+    elif fusion.is_op(op, "extern"):
+        _define_results(op, step, found)
+
+
+def _define_results(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None:
+    """A library allocates its results, but for those that are operands it wrote."""
+    tied = {result: operand for operand, result in fusion.tied_operands(op)}
+    for number, result in enumerate(op.results):
+        if number not in tied:
+            found[result] = _Buffer((hash(result), 0), bytes_of(result.type), step, step)
+        elif op.operands[tied[number]] in found:
+            found[result] = found[op.operands[tied[number]]]
+
+
+def _is_alias(op: ir.Operation) -> bool:
+    return op.name in ("memref.reinterpret_cast", "memref.cast", "memref.subview")
+
+
+def _constant(value: ir.Value) -> int:
+    owner = value.owner
+    if not isinstance(owner, ir.Block) and owner.name == "arith.constant":
+        return ir.IntegerAttr(owner.attributes["value"]).value
+    return 0
+
+
+def _covered(buffers: Iterable[_Buffer]) -> int:
+    """How many bytes the buffers cover together."""
+    ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for buffer in buffers:
+        allocation, offset = buffer.home
+        ranges[allocation].append((offset, offset + buffer.size))
+    return sum(_length_of_union(found) for found in ranges.values())
+
+
+def _length_of_union(ranges: list[tuple[int, int]]) -> int:
+    total, reached = 0, 0
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -1,0 +1,221 @@
+"""The command line of fusion-opt: flags, their checks, and help made from the registries."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from ..driver.build import EMITS
+from ..driver.errors import UserError
+from ..driver.options import FUSION_TYPES, Options, declarations, split_names
+from ..driver.runner import Instruments
+from ..passes import PASSES
+from ..passes.pass_base import check_choice, print_value, unknown
+from ..targets.target import TARGETS
+
+REPORTS = ("json", "table")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A checked command line."""
+
+    file: str
+    output: str | None
+    options: Options
+    emit: str | None
+    pass_pipeline: str | None
+    report: str | None
+    split_input: bool
+    verify_diagnostics: bool
+    allow_unregistered: bool
+    list_passes: bool
+    instruments: Instruments
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """The checked command line; UserError in one line for whatever is wrong with it."""
+    parser = _parser()
+    given, rest = parser.parse_known_args([_two_dashes(argument, parser) for argument in argv])
+    if rest:
+        parser.error(_unexpected(rest[0], parser))
+    try:
+        _check(given)
+        return _arguments(given)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def list_passes() -> str:
+    """A line a pass: name, options with their defaults, what it does."""
+    lines = []
+    for name, cls in PASSES.items():
+        fields = cls.option_fields().items()
+        options = " ".join(f"{key}={print_value(field.default)}" for key, field in fields)
+        lines.append(f"{name}{{{options}}}" if options else name)
+        lines.append(f"    {cls.summary()}")
+    return "\n".join(lines) + "\n"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse, but an error is one line and status 1."""
+
+    def error(self, message: str) -> NoReturn:
+        """What argparse calls for a bad command line."""
+        raise UserError(message)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="fusion-opt",
+        description="Compiles MLIR: linalg on tensors, or any later stage, to fused kernels.",
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", default="-", metavar="FILE", help="the input; by default -, standard input")
+    add("-o", dest="output", metavar="FILE", help="the output; by default -, standard output")
+    add("--fusion", metavar="TYPE", help=f"{', '.join(FUSION_TYPES)} (default: {Options().fusion_type})")
+    add("--emit", metavar="STAGE", help=f"{', '.join(EMITS)} (default: region)")
+    add("--target", metavar="NAME", help=f"{', '.join(TARGETS)} (default: {Options().target})")
+    add(
+        "--enable",
+        action="append",
+        default=[],
+        metavar="OPT,...",
+        help="options on, or OPT=VALUE",
+    )
+    add("--disable", action="append", default=[], metavar="OPT,...", help="options off")
+    add("--pass-pipeline", metavar="TEXT", help="run these passes instead: builtin.module(a,b{x=1},...)")
+    add("--report", metavar="FORMAT", help="print what fusion achieved instead of IR: json, table")
+    _add_mlir_flags(parser)
+    return parser
+
+
+def _add_mlir_flags(parser: _Parser) -> None:
+    group = parser.add_argument_group("as in mlir-opt")
+    flag = group.add_argument
+    flag("--split-input-file", action="store_true", help="cut the input at lines of // -----")
+    flag("--verify-diagnostics", action="store_true", help="check comments like // expected-error {{text}}")
+    flag("--allow-unregistered-dialect", action="store_true", help="take operations of unknown dialects")
+    flag("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
+    flag("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
+    flag("--mlir-print-ir-tree-dir", metavar="DIR", help="write the IR after each pass to a file in DIR")
+    flag("--mlir-print-op-generic", action="store_true", help="print operations in generic form")
+    flag("--mlir-timing", action="store_true", help="print how long each pass took")
+    flag(
+        "--verify-each",
+        nargs="?",
+        const="true",
+        default="true",
+        metavar="BOOL",
+        help="verify after each pass",
+    )
+    flag("--list-passes", action="store_true", help="list our passes with their options")
+
+
+def _epilog() -> str:
+    lines = ["options for --enable and --disable:"]
+    for option in declarations():
+        choices = f" ({', '.join(option.choices)})" if option.choices else ""
+        lines.append(f"  {option.name}={print_value(option.default)}".ljust(30) + option.help + choices)
+    lines += ["", "passes (upstream ones too, in --pass-pipeline):"]
+    lines += [f"  {name}" for name in PASSES]
+    lines += ["  fusion-pipeline{fusion= target= emit= ...}: all of it", "", "environment:"]
+    lines += ["  MLIR_FUSION_ENABLE, MLIR_FUSION_DISABLE, MLIR_FUSION_OPTIONS (key=value,...)"]
+    return "\n".join(lines)
+
+
+def _check(given: argparse.Namespace) -> None:
+    if given.pass_pipeline is not None:
+        for flag in ("fusion", "emit", "report", "target", "enable", "disable"):
+            if getattr(given, flag):
+                raise ValueError(f"--{flag} and --pass-pipeline can't be given together: {INSTEAD[flag]}")
+    if given.report and given.emit:
+        raise ValueError("--report and --emit can't be given together: a report is printed instead of IR")
+    if given.emit is not None:
+        check_choice("value of --emit", given.emit, EMITS)
+    if given.report is not None:
+        check_choice("value of --report", given.report, REPORTS)
+    if given.fusion is not None:
+        check_choice("value of --fusion", given.fusion, FUSION_TYPES)
+    if given.target is not None:
+        check_choice("value of --target", given.target, TARGETS)
+    check_choice("value of --verify-each", given.verify_each, ("true", "false"))
+
+
+INSTEAD = {
+    "fusion": "write the fusion pass, or fusion-pipeline{fusion=...}, in the pipeline",
+    "emit": "the pipeline says how far to go",
+    "report": "write fusion-report in the pipeline",
+    "target": "write fusion-schedule{target=...} or fusion-pipeline{target=...} in the pipeline",
+    "enable": "write pass options in the pipeline",
+    "disable": "write pass options in the pipeline",
+}
+
+
+def _arguments(given: argparse.Namespace) -> Arguments:
+    instruments = Instruments(
+        before_all=given.mlir_print_ir_before_all,
+        after_all=given.mlir_print_ir_after_all,
+        tree=_folder(given.mlir_print_ir_tree_dir),
+        timing=given.mlir_timing,
+        generic=given.mlir_print_op_generic,
+        verify_each=given.verify_each == "true",
+    )
+    return Arguments(
+        file=given.file,
+        output=given.output,
+        options=_options(given),
+        emit=given.emit,
+        pass_pipeline=given.pass_pipeline,
+        report=given.report,
+        split_input=given.split_input_file,
+        verify_diagnostics=given.verify_diagnostics,
+        allow_unregistered=given.allow_unregistered_dialect,
+        list_passes=given.list_passes,
+        instruments=instruments,
+    )
+
+
+def _options(given: argparse.Namespace) -> Options:
+    """The environment, then the command line."""
+    options = Options().override_from_environment(os.environ)
+    said = {"fusion_type": given.fusion, "target": given.target}
+    values = [f"{name}={value}" for name, value in said.items() if value is not None]
+    enable = [name for text in given.enable for name in split_names(text)]
+    disable = [name for text in given.disable for name in split_names(text)]
+    return options.override([*values, *enable], disable, "command line")
+
+
+def _folder(text: str | None) -> Path | None:
+    """A folder that can be written to, made if need be: MLIR ends the process where it can't write."""
+    if text is None:
+        return None
+    path = Path(text)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"can't write the IR to {text!r}: {error.strerror}") from None
+    if not os.access(path, os.W_OK):
+        raise UserError(f"can't write the IR to {text!r}: permission denied")
+    return path
+
+
+def _two_dashes(argument: str, parser: _Parser) -> str:
+    """MLIR's tools take -split-input-file as well."""
+    name = argument.partition("=")[0]
+    flags = parser._option_string_actions
+    return f"-{argument}" if len(name) > 2 and f"-{name}" in flags and name not in flags else argument
+
+
+def _unexpected(argument: str, parser: _Parser) -> str:
+    name = argument.partition("=")[0]
+    if not name.startswith("-"):
+        return f"one input file is taken, got {argument!r} as well"
+    return unknown("flag", name, [flag for flag in parser._option_string_actions if len(flag) > 2])
