@@ -12,6 +12,7 @@ allow is checked by the pass itself, in `__post_init__`, with `check_choice`.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import difflib
 import sys
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-class Pass:
+class Pass(abc.ABC):
     """The mixin: a subclass is a frozen dataclass with a `name` and a `run`."""
 
     name: ClassVar[str]
 
+    @abc.abstractmethod
     def run(self, module: ir.Module) -> None:
         """Changes `module` in place; its context is current."""
-        raise NotImplementedError
 
     @classmethod
     def summary(cls) -> str:

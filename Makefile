@@ -1,0 +1,48 @@
+# Two commands set up everything they need, in .venv:
+#
+#   make demo     compile a small language model both ways, check it against eager, and show what fusion did
+#   make test     lint, type check, lit and pytest; no GPU needed
+#
+# Others: make lint, make lit, make pytest, make test-long (random tests at full length), make clean.
+
+PYTHON ?= python3
+# torch alone resolves to a CUDA build of several gigabytes; this version to a small one where that is on offer
+TORCH ?= torch==2.13.0
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-long lint lit pytest clean
+
+demo: $(READY)
+	$(BIN)/python bench/demo.py
+
+test: lint lit pytest
+
+# Where a torch can be imported already (a GPU machine's image), it is used instead of another
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; say which: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	if $(PYTHON) -c 'import torch; v = tuple(map(int, torch.__version__.split(".")[:2])); assert v >= (2, 10)' 2>/dev/null; \
+	  then $(PYTHON) -m venv --system-site-packages $(VENV); \
+	  else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet "$(TORCH)"; fi
+	$(BIN)/python -m pip install --quiet -e ".[test,dev]"
+	touch $@
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+lit: $(READY)
+	$(BIN)/lit --order=lexical test
+
+pytest: $(READY)
+	$(BIN)/python -m pytest
+
+test-long: $(READY)
+	MLIR_FUSION_TEST_LONG=1 $(BIN)/python -m pytest test/python
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .hypothesis .ruff_cache *.egg-info
