@@ -1,0 +1,128 @@
+"""The bytes that are live in each slot of `Groups`, kept up to date as groups move and merge.
+
+`allows` is the memory-aware question: with these two groups as one in that slot, and those others moved,
+does the profile stay within the limit? The limit is the peak of the source order, where the profile starts,
+so whatever is merged, the plan's peak never exceeds the source's: there is nothing to undo.
+
+Only memories that the moved groups touch change. Each is live over an interval of slots: from its maker to
+its last user, or past the end if it is returned; a value that only its own group uses is no memory at all.
+The profile is a numpy array, to which an interval is added or from which it is taken at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .graph import Graph
+from .groups import Groups
+
+Interval = tuple[int, int]
+Change = tuple[int, Interval | None, Interval | None]
+
+FEW_READERS = 8
+
+
+class LiveProfile:
+    """Live bytes by slot, at most `limit` in each."""
+
+    def __init__(self, groups: Groups, sizes: Sequence[int], limit: int) -> None:
+        self.groups = groups
+        self.sizes = sizes
+        self.limit = limit
+        self.aliases = _aliases(groups.graph)
+        self.kept = {groups.graph.memory[value] for value in groups.graph.returned}
+        self.intervals: list[Interval | None] = [None] * len(sizes)
+        self.bytes = np.zeros(len(groups.at), dtype=np.int64)
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Takes all intervals anew from the slots."""
+        self.bytes[:] = 0
+        for memory in range(len(self.sizes)):
+            self.intervals[memory] = None
+            if self.aliases[memory] and self.sizes[memory]:
+                self._apply((memory, None, self._interval(memory, {}, ())))
+
+    def peak(self) -> int:
+        return int(self.bytes.max()) if len(self.bytes) else 0
+
+    def allows(self, first: int, second: int, slots: Mapping[int, int]) -> bool:
+        """Whether two groups may be one, with groups moved to `slots`; if so the profile is changed to that."""
+        changes = list(self._changes((first, second), slots))
+        for change in changes:
+            self._apply(change)
+        touched = [interval for _, _, interval in changes if interval is not None]
+        if not touched:
+            return True
+        low, high = min(start for start, _ in touched), max(end for _, end in touched)
+        if self.bytes[low : high + 1].max() <= self.limit:
+            return True
+        for memory, old, new in changes:
+            self._apply((memory, new, old))
+        return False
+
+    def _changes(self, pair: tuple[int, int], slots: Mapping[int, int]) -> list[Change]:
+        graph, groups = self.groups.graph, self.groups
+        memories: set[int] = set()
+        for group in slots:
+            memories.update(graph.memory[value] for value in groups.reads[group])
+            memories.update(graph.memory[value] for value in groups.escaping[group])
+        found = []
+        for memory in memories:
+            if self.aliases[memory] and self.sizes[memory]:
+                old, new = self.intervals[memory], self._interval(memory, slots, pair)
+                if old != new:
+                    found.append((memory, old, new))
+        return found
+
+    def _apply(self, change: Change) -> None:
+        memory, old, new = change
+        if old is not None:
+            self.bytes[old[0] : old[1] + 1] -= self.sizes[memory]
+        if new is not None:
+            self.bytes[new[0] : new[1] + 1] += self.sizes[memory]
+        self.intervals[memory] = new
+
+    def _interval(self, memory: int, slots: Mapping[int, int], pair: Sequence[int]) -> Interval | None:
+        """Where a memory is live once groups are in `slots` and the `pair` is one group."""
+        groups = self.groups
+        maker = groups.of[groups.graph.makers[memory]]
+        start = slots.get(maker, groups.slot[maker])
+        if memory in self.kept:
+            return start, len(groups.at) - 1
+        own = pair if maker in pair else ()
+        known = self._last_user_unless_moved(memory, slots)
+        if known is not None:
+            return start, known
+        users = [user for user in self._users(memory) if user != maker and user not in own]
+        if not users and groups.graph.nodes[groups.graph.makers[memory]].fusible:
+            return None
+        return start, max((slots.get(user, groups.slot[user]) for user in users), default=start)
+
+    def _users(self, memory: int) -> list[int]:
+        """The groups that use a memory, through whatever alias."""
+        groups, aliases = self.groups, self.aliases[memory]
+        users = [reader for value in aliases for reader in groups.readers[value]]
+        return users + [groups.of[groups.graph.makers[value]] for value in aliases[1:]]
+
+    def _last_user_unless_moved(self, memory: int, slots: Mapping[int, int]) -> int | None:
+        """A shortcut for a memory with many readers, whose last one does not move."""
+        groups, old = self.groups, self.intervals[memory]
+        readers = groups.readers[memory]
+        if old is None or len(readers) <= FEW_READERS or len(self.aliases[memory]) > 1:
+            return None
+        moved = [group for group in slots if group in readers]
+        if any(groups.slot[group] == old[1] for group in moved):
+            return None
+        return max([old[1], *(slots[group] for group in moved)])
+
+
+def _aliases(graph: Graph) -> list[list[int]]:
+    """By memory: the values in it, first the one it was made for; none if the program does not allocate it."""
+    aliases: list[list[int]] = [[] for _ in graph.values]
+    for value, memory in enumerate(graph.memory):
+        if graph.is_intermediate(memory):
+            aliases[memory].append(value)
+    return aliases

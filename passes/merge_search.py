@@ -1,0 +1,185 @@
+"""Merges groups by gain: the heart of fusion-dataflow.
+
+Candidates are pairs that share bytes: a producer and a consumer of its result (vertical), or two consumers
+of the same value (horizontal). A merge saves one read of everything both use, and the write of what nobody
+else uses. The pair that saves most is tried first, of equals the closest one; each merge changes what its
+neighbours would save, so a pair taken from the queue is weighed again, and put back if it has become
+lighter. A pair is merged if
+
+    - the region may be that large;
+    - no path leads from one to the other through a third group (groups.py);
+    - there is a slot for the merged group that keeps the peak within the limit (live_profile.py): that of the
+      consumer, that of the producer, or one between those that must come before and those that must come after.
+
+Every step costs about the logarithm of the queue's length, or the size of the smaller group.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from .groups import Between, Groups
+from .legality import why_not_this_size
+from .live_profile import LiveProfile
+
+SIBLINGS = 4
+"""How many of the next consumers of a value each consumer is paired with at first."""
+MANY = 16
+"""Values with more consumers than this do not make their consumers look for pairs again after a merge."""
+
+Pair = tuple[int, int]
+
+
+class MergeSearch:
+    """Merges groups of `groups`, best first, until no pair is left."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        sizes: Sequence[int],
+        profile: LiveProfile | None,
+        horizontal: bool,
+        max_region_ops: int,
+    ) -> None:
+        self.groups = groups
+        self.sizes = sizes
+        self.profile = profile
+        self.horizontal = horizontal
+        self.max_region_ops = max_region_ops
+        self.queue: list[tuple[int, int, Pair]] = []
+        self.queued: dict[Pair, int] = {}
+        self.waiting: dict[int, list[Pair]] = {}
+        self.refused: dict[Pair, int] = {}
+
+    def run(self) -> None:
+        """Merges what is worth merging."""
+        for pair in self._first_pairs():
+            self._push(*pair)
+        self._drain()
+
+    def retry_refused(self) -> None:
+        """Looks again at the pairs that memory did not allow, once the order has changed."""
+        pairs, self.refused = list(self.refused), {}
+        for one, other in pairs:
+            self._push(self.groups.of[one], self.groups.of[other])
+        self._drain()
+
+    def _drain(self) -> None:
+        while self.queue:
+            negative, _, pair = heapq.heappop(self.queue)
+            if self.queued.get(pair) == -negative:
+                del self.queued[pair]
+                self._consider(pair, -negative)
+
+    def _first_pairs(self) -> Iterator[Pair]:
+        graph = self.groups.graph
+        for value, readers in enumerate(graph.readers):
+            maker = graph.makers[value]
+            fusible = [reader for reader in readers if graph.nodes[reader].fusible]
+            if maker >= 0 and graph.nodes[maker].fusible:
+                yield from ((maker, reader) for reader in fusible)
+            if self.horizontal:
+                for number, reader in enumerate(fusible):
+                    yield from ((reader, other) for other in fusible[number + 1 : number + 1 + SIBLINGS])
+
+    def _push(self, one: int, other: int) -> None:
+        pair = (one, other) if one < other else (other, one)
+        saved = self._saved(*pair) if one != other else 0
+        if saved == 0 or self.queued.get(pair) == saved or self.refused.get(pair) == saved:
+            return
+        self.queued[pair] = saved
+        distance = abs(self.groups.slot[one] - self.groups.slot[other])
+        heapq.heappush(self.queue, (-saved, distance, pair))
+
+    def _saved(self, one: int, other: int) -> int:
+        """The bytes that need not be moved if two groups are one."""
+        groups, graph = self.groups, self.groups.graph
+        if len(groups.reads[one]) > len(groups.reads[other]):
+            one, other = other, one
+        saved = sum(self.sizes[value] for value in groups.reads[one] & groups.reads[other])
+        for maker, reader in ((one, other), (other, one)):
+            for value in _passed(groups, maker, reader):
+                hidden = len(groups.readers[value]) == 1 and value not in graph.returned
+                saved += self.sizes[value] * (2 if hidden else 1)
+        return saved
+
+    def _consider(self, pair: Pair, saved: int) -> None:
+        """Merges a pair if it saves what was thought, is legal and fits."""
+        groups = self.groups
+        now = groups.of[pair[0]], groups.of[pair[1]]
+        if now != pair or self._saved(*pair) != saved:
+            self._push(*now)
+            return
+        first, second = sorted(pair, key=lambda group: groups.slot[group])
+        size = len(groups.members[first]) + len(groups.members[second])
+        if why_not_this_size(size, self.max_region_ops) is not None:
+            return
+        if not self.horizontal and not _passed(groups, first, second):
+            return
+        between = groups.between(first, second)
+        if isinstance(between, int):
+            self.waiting.setdefault(between, []).append(pair)
+            return
+        for slots in _placements(groups, first, second, between):
+            if self.profile is None or self.profile.allows(first, second, slots):
+                self._merge(first, second, slots)
+                return
+        self.refused[pair] = saved
+
+    def _merge(self, first: int, second: int, slots: dict[int, int]) -> None:
+        groups = self.groups
+        small, large = sorted((first, second), key=groups.degree)
+        neighbours = _neighbours(groups, small, self.horizontal)
+        groups.move({group: slot for group, slot in slots.items() if group != small})
+        groups.merge(large, small)
+        for neighbour in neighbours:
+            self._push(large, neighbour)
+        for one, other in self.waiting.pop(small, []):
+            pair = groups.of[one], groups.of[other]
+            if large in pair:
+                self._push(*pair)
+            else:
+                self.waiting.setdefault(large, []).append(pair)
+
+
+def _passed(groups: Groups, maker: int, reader: int) -> list[int]:
+    """The values that one group makes and the other reads."""
+    made, read = groups.escaping[maker], groups.reads[reader]
+    if len(made) < len(read):
+        return [value for value in made if value in read]
+    return [value for value in read if value in made]
+
+
+def _neighbours(groups: Groups, group: int, horizontal: bool) -> set[int]:
+    """The groups that share bytes with one, leaving out those that share only what many read."""
+    nodes, found = groups.graph.nodes, set()
+    for value in groups.escaping[group]:
+        if len(groups.readers[value]) <= MANY:
+            found.update(groups.readers[value])
+    for value in groups.reads[group]:
+        maker = groups.maker(value)
+        if maker is not None:
+            found.add(maker)
+        if horizontal and len(groups.readers[value]) <= MANY:
+            found.update(groups.readers[value])
+    return {neighbour for neighbour in found if nodes[neighbour].fusible and neighbour != group}
+
+
+def _placements(groups: Groups, first: int, second: int, between: Between) -> Iterator[dict[int, int]]:
+    """New slots for a pair that may be merged, and for what has to move: first where the least moves."""
+    slot = groups.slot
+    if between.after is not None and not between.after:
+        yield {first: slot[second], second: slot[second]}
+    if between.before is not None and not between.before:
+        yield {first: slot[first], second: slot[first]}
+    after, before = groups.surroundings(first, second, between)
+    if not after and not before:
+        return
+    free = sorted(slot[group] for group in (first, second, *after, *before))
+    leading = sorted(before, key=lambda group: slot[group])
+    trailing = sorted(after, key=lambda group: slot[group])
+    moved = dict(zip(leading, free, strict=False))
+    moved.update(zip(trailing, free[len(before) + 2 :], strict=True))
+    for place in free[len(before) : len(before) + 2]:
+        yield {**moved, first: place, second: place}

@@ -1,0 +1,56 @@
+"""What a grouping of a graph's nodes costs: peak of live bytes, bytes moved, launches.
+
+The measures of DESIGN.md, for the source order and for any list of parts. They are pure functions, shared
+by the report, the passes and the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .graph import Graph
+from .outline import Part, escaping
+from .peak import Step, peak_of
+
+
+def source_peak(graph: Graph) -> int:
+    """Most bytes live in source order, each result a new buffer: what eager PyTorch holds."""
+    return _peak(graph, [Part((node,)) for node in range(len(graph.nodes))], [True] * len(graph.values))
+
+
+def plan_peak(graph: Graph, parts: Sequence[Part]) -> int:
+    """Most bytes live when the parts run in their order; what stays within a part takes none."""
+    return _peak(graph, parts, escaping(graph, parts))
+
+
+def bytes_moved(graph: Graph, parts: Sequence[Part]) -> int:
+    """Bytes of each part's distinct inputs and of its outputs; views move nothing."""
+    escapes = escaping(graph, parts)
+    return sum(_part_bytes(graph, part, escapes) for part in parts)
+
+
+def _peak(graph: Graph, parts: Sequence[Part], allocated: Sequence[bool]) -> int:
+    sizes = [size if graph.is_intermediate(v) else 0 for v, size in enumerate(graph.sizes)]
+    steps = [_step(graph, part, allocated) for part in parts]
+    return peak_of(steps, sizes, {graph.memory[value] for value in graph.returned})
+
+
+def _step(graph: Graph, part: Part, allocated: Sequence[bool]) -> Step:
+    """What a part touches in memory."""
+    nodes = [graph.nodes[node] for node in part.nodes]
+    made = [value for node in nodes for value in node.makes if allocated[value] or not node.fusible]
+    inner = {value for number in (*part.nodes, *part.recomputed) for value in graph.nodes[number].makes}
+    read = [v for number in (*part.nodes, *part.recomputed) for v in graph.nodes[number].reads if v not in inner]
+    touched = (graph.memory[value] for value in (*read, *made))
+    return Step(tuple(touched), tuple(value for value in made if graph.is_intermediate(value)))
+
+
+def _part_bytes(graph: Graph, part: Part, escapes: Sequence[bool]) -> int:
+    numbers = (*part.nodes, *part.recomputed)
+    nodes = [graph.nodes[number] for number in numbers]
+    if nodes[0].op.name == "fusion.view":
+        return 0
+    inner = {value for node in nodes for value in node.makes}
+    read = {value for node in nodes for value in node.reads} - inner
+    made = {v for n in part.nodes for v in graph.nodes[n].makes if escapes[v] or not graph.nodes[n].fusible}
+    return sum(graph.sizes[value] for value in read | made)
