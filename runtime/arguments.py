@@ -1,0 +1,94 @@
+"""Checks of what a compiled program is called with.
+
+The compiled code trusts shapes, dtypes and strides, so every call compares them first: a handful of
+comparisons for a tensor that fits. One that does not fit takes the slow path, which raises naming the
+argument, what was expected and what came, or copies a tensor that only lies differently in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+ALIGNMENT = 16
+"""Bytes: the widest access of a kernel. PyTorch's own allocations are aligned to more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """What one tensor argument must be; a negative extent or stride stands for any."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    def fits(self, value: object, device: torch.device) -> bool:
+        """Whether the value can be used as it is; also false where extents are dynamic: `admit` decides."""
+        return (
+            isinstance(value, torch.Tensor)
+            and value.dtype is self.dtype
+            and value.shape == self.shape
+            and value.stride() == self.strides
+            and value.device == device
+            and not value.data_ptr() % ALIGNMENT
+        )
+
+    def admit(self, value: object, device: torch.device) -> torch.Tensor:
+        """The value, or a copy that lies in memory as expected; raises where it is not the right tensor."""
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{self.name}: expected a tensor, got {type(value).__name__}")
+        if value.dtype is not self.dtype:
+            raise TypeError(f"{self.name}: expected dtype {self.dtype}, got {value.dtype}")
+        if not self._accepts_shape(value.shape):
+            raise ValueError(f"{self.name}: expected shape {_text(self.shape)}, got {_text(value.shape)}")
+        if value.device != device:
+            raise ValueError(f"{self.name}: expected device {device}, got {value.device}")
+        strides = self._strides_for(value.shape)
+        if not value.data_ptr() % ALIGNMENT and same_layout(value.shape, value.stride(), strides):
+            return value
+        return torch.empty_strided(value.shape, strides, dtype=self.dtype, device=device).copy_(value.detach())
+
+    def _accepts_shape(self, shape: Sequence[int]) -> bool:
+        return len(shape) == len(self.shape) and all(
+            expected in (extent, -1) for extent, expected in zip(shape, self.shape, strict=True)
+        )
+
+    def _strides_for(self, shape: Sequence[int]) -> tuple[int, ...]:
+        return self.strides if min(self.strides, default=0) >= 0 else row_major_strides(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """An argument that is a number."""
+
+    name: str
+
+    def fits(self, value: object, device: torch.device) -> bool:
+        """Whether it is a number."""
+        return isinstance(value, int | float)
+
+    def admit(self, value: object, device: torch.device) -> torch.Tensor:
+        """Raises: nothing else can become a number."""
+        raise TypeError(f"{self.name}: expected a number, got {type(value).__name__}")
+
+
+def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor, as PyTorch counts them."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)
+
+
+def same_layout(shape: Sequence[int], strides: Sequence[int], expected: Sequence[int]) -> bool:
+    """Whether two layouts put every element at the same place: strides of extents up to 1 don't matter."""
+    if 0 in shape:
+        return True
+    return all(one == other for extent, one, other in zip(shape, strides, expected, strict=True) if extent > 1)
+
+
+def _text(shape: Sequence[int]) -> str:
+    return "(" + ", ".join("any" if extent < 0 else str(extent) for extent in shape) + ")"

@@ -1,0 +1,192 @@
+"""Runs kernels on NVIDIA GPUs through the CUDA driver, on PyTorch's current stream and device.
+
+The image is PTX text, which the driver compiles, or a cubin. It is loaded once a device, into the primary
+context, which PyTorch uses too. cuda-bindings is imported when the first launch is prepared, so this module
+imports anywhere; tests hand in a driver of their own (`Driver` lists what is called).
+
+`MLIR_FUSION_SYNC=1` waits for the end of each kernel, so that the kernel at fault is the one that is named.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from .launch import Argument, Launch, Launched, Queue
+from .native import argument_type
+
+DEFAULT_SHARED_BYTES = 48 * 1024
+"""What a kernel may use without opting in to more."""
+LOG_BYTES = 16 * 1024
+
+Handle = object
+
+
+class Driver(Protocol):
+    """What is used of cuda.bindings.driver: every function returns a tuple that starts with its status."""
+
+    CUjit_option: type
+    CUfunction_attribute: type
+
+    def cuInit(self, flags: int) -> tuple: ...  # noqa: N802
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple: ...  # noqa: N802
+    def cuCtxGetCurrent(self) -> tuple: ...  # noqa: N802
+    def cuCtxSetCurrent(self, context: Handle) -> tuple: ...  # noqa: N802
+    def cuCtxSynchronize(self) -> tuple: ...  # noqa: N802
+    def cuModuleLoadDataEx(  # noqa: N802
+        self, image: bytes, count: int, options: list, values: list
+    ) -> tuple: ...
+    def cuModuleGetFunction(self, module: Handle, name: bytes) -> tuple: ...  # noqa: N802
+    def cuFuncSetAttribute(self, function: Handle, attribute: object, value: int) -> tuple: ...  # noqa: N802
+    def cuLaunchKernel(  # noqa: N802
+        self,
+        function: Handle,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        block_x: int,
+        block_y: int,
+        block_z: int,
+        shared_bytes: int,
+        stream: int,
+        parameters: int,
+        extra: int,
+    ) -> tuple: ...
+    def cuGetErrorName(self, status: object) -> tuple: ...  # noqa: N802
+    def cuGetErrorString(self, status: object) -> tuple: ...  # noqa: N802
+
+
+class CudaLauncher:
+    """Launches the kernels of one image; safe to use from several threads, streams and devices."""
+
+    device_type = "cuda"
+
+    def __init__(self, image: str | bytes, driver: Driver | None = None) -> None:
+        self._image = (image.encode() + b"\0") if isinstance(image, str) else image
+        self._driver = driver
+        self._synchronize = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
+        self._modules: dict[int, Handle] = {}
+        self._lock = threading.Lock()
+        self._seen = threading.local()
+
+    def queue(self, device: torch.device) -> Queue:
+        """PyTorch's current stream; also gives a thread that has not used CUDA yet its context."""
+        index = device.index if device.index is not None else torch.cuda.current_device()
+        if not getattr(self._seen, "context", False):
+            self._bind_context(index)
+        return Queue(index, torch._C._cuda_getCurrentRawStream(index))
+
+    def prepare(self, launch: Launch) -> Launched:
+        """Packs the arguments' places; the function itself is looked up on each device's first launch."""
+        functions: dict[int, Handle] = {}
+        packs = _Packs(launch)
+        driver = self._loaded_driver()
+        start, configuration = driver.cuLaunchKernel, (*launch.grid, *launch.block, launch.shared_bytes)
+
+        def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
+            function = functions.get(queue.device)
+            if function is None:
+                function = functions[queue.device] = self._function(launch, queue.device)
+            parameters = packs.fill(arguments)
+            (status,) = start(function, *configuration, queue.stream, parameters, 0)
+            if int(status):
+                raise RuntimeError(self._message(status, f"launching {launch}"))
+            if self._synchronize:
+                self._call(f"running {launch}", *driver.cuCtxSynchronize())
+
+        return launched
+
+    def _function(self, launch: Launch, device: int) -> Handle:
+        driver = self._loaded_driver()
+        module = self._module(device)
+        what = f"looking up {launch}"
+        (function,) = self._call(what, *driver.cuModuleGetFunction(module, launch.kernel.encode()))
+        if launch.shared_bytes > DEFAULT_SHARED_BYTES:
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # pyright: ignore
+            status = driver.cuFuncSetAttribute(function, attribute, launch.shared_bytes)
+            self._call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
+        return function
+
+    def _module(self, device: int) -> Handle:
+        with self._lock:
+            if device not in self._modules:
+                self._bind_context(device)
+                self._modules[device] = self._load()
+            return self._modules[device]
+
+    def _load(self) -> Handle:
+        driver, log = self._loaded_driver(), bytearray(LOG_BYTES)
+        options = driver.CUjit_option
+        keys = [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]  # pyright: ignore
+        status, module = driver.cuModuleLoadDataEx(self._image, len(keys), keys, [log, LOG_BYTES])
+        if int(status):
+            said = log.split(b"\0", 1)[0].decode(errors="replace").strip()
+            raise RuntimeError(self._message(status, "loading the kernels") + (f"\n{said}" if said else ""))
+        return module
+
+    def _bind_context(self, device: int) -> None:
+        """Makes the primary context current in a thread that has none."""
+        driver = self._loaded_driver()
+        (current,) = self._call("asking for the context", *driver.cuCtxGetCurrent())
+        if not int(current):  # pyright: ignore[reportArgumentType]
+            (context,) = self._call("taking the context", *driver.cuDevicePrimaryCtxRetain(device))
+            self._call("binding the context", *driver.cuCtxSetCurrent(context))
+        self._seen.context = True
+
+    def _loaded_driver(self) -> Driver:
+        if self._driver is None:
+            self._driver = import_driver()
+            self._call("starting CUDA", *self._driver.cuInit(0))
+        return self._driver
+
+    def _call(self, what: str, status: object, *values: object) -> tuple[object, ...]:
+        """The values that a driver call returned, or a RuntimeError that says what failed."""
+        if int(status):  # pyright: ignore[reportArgumentType]
+            raise RuntimeError(self._message(status, what))
+        return values
+
+    def _message(self, status: object, what: str) -> str:
+        driver = self._loaded_driver()
+        (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
+        return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
+
+
+class _Packs:
+    """Memory for a launch's arguments, one for each thread: cuLaunchKernel reads it before it returns."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._types = [argument_type(parameter) for parameter in launch.parameters]
+        self._local = threading.local()
+
+    def fill(self, arguments: Sequence[Argument]) -> int:
+        """The address of the array of pointers to the arguments."""
+        pack = getattr(self._local, "pack", None)
+        if pack is None:
+            pack = self._local.pack = self._make()
+        cells, _, address = pack
+        for cell, argument in zip(cells, arguments, strict=True):
+            cell.value = argument
+        return address
+
+    def _make(self) -> tuple[list, ctypes.Array, int]:
+        cells = [kind() for kind in self._types]
+        pointers = (ctypes.c_void_p * max(len(cells), 1))(*(ctypes.addressof(cell) for cell in cells))
+        return cells, pointers, ctypes.addressof(pointers)
+
+
+def import_driver() -> Driver:
+    """cuda-bindings' driver module; RuntimeError with the remedy where it is not installed."""
+    try:
+        from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
+    except ImportError as error:
+        raise RuntimeError("running on a GPU needs cuda-bindings: pip install 'mlir-fusion[cuda]'") from error
+    return driver
+
+
+def _decoded(text: object) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)

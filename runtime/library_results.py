@@ -1,0 +1,74 @@
+"""What a library call hands back, made what the host program was compiled for.
+
+Kernels read results through the strides of their memref types, and buffers are reused by lifetime. So each
+result is looked at: shape and dtype have to be right (an error otherwise: the compiler was wrong about the
+operator), while one that lies differently, is not aligned for wide accesses, or shares memory with an operand
+(`contiguous` may return its input) or an earlier result is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .arguments import ALIGNMENT, same_layout
+
+Frame = list
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a result must be, and its slot in the frame; no shape for a number."""
+
+    slot: int
+    shape: tuple[int, ...] | None
+    strides: tuple[int, ...]
+    dtype: torch.dtype | None
+    used: bool
+
+
+def settle(
+    name: str, returned: object, operands: Sequence[object], outputs: Sequence[Expected | None], frame: Frame
+) -> None:
+    """Stores what a call returned in the frame."""
+    results = returned if isinstance(returned, tuple | list) else (returned,)
+    if len(outputs) != len(results) and outputs:
+        raise RuntimeError(f"{name} returned {len(results)} results, expected {len(outputs)}")
+    taken = list(operands)
+    for number, expected in enumerate(outputs):
+        if expected is None:
+            continue
+        value = results[number]
+        if isinstance(value, torch.Tensor) and expected.shape is not None:
+            frame[expected.slot] = settled = _settle_tensor(name, value, taken, expected)
+            taken.append(settled)
+        elif expected.shape is None or not expected.used:
+            frame[expected.slot] = value
+        else:
+            raise RuntimeError(f"{name}: expected a tensor as result {number}, got {type(value).__name__}")
+
+
+def _settle_tensor(name: str, value: torch.Tensor, operands: Sequence[object], expected: Expected) -> torch.Tensor:
+    if value.shape != expected.shape:
+        raise RuntimeError(f"{name}: expected shape {expected.shape}, got {tuple(value.shape)}")
+    dtype = expected.dtype
+    if value.dtype is not dtype and (dtype is None or max(value.dtype.itemsize, dtype.itemsize) > 1):
+        raise RuntimeError(f"{name}: expected dtype {dtype}, got {value.dtype}")
+    right = (
+        (value.stride() == expected.strides or same_layout(value.shape, value.stride(), expected.strides))
+        and not value.data_ptr() % ALIGNMENT
+        and not _shares_memory(value, operands)
+    )
+    if right:
+        return value
+    fresh = torch.empty_strided(expected.shape or (), expected.strides, dtype=value.dtype, device=value.device)
+    return fresh.copy_(value)
+
+
+def _shares_memory(value: torch.Tensor, operands: Sequence[object]) -> bool:
+    memory = value.untyped_storage().data_ptr()
+    return memory != 0 and any(
+        isinstance(operand, torch.Tensor) and operand.untyped_storage().data_ptr() == memory for operand in operands
+    )

@@ -1,0 +1,65 @@
+"""Runs kernels that were compiled to native code for the CPU.
+
+A kernel is a C function whose arguments are base pointers and scalars, in the order of its MLIR signature.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from .launch import Argument, Launch, Launched, Queue, is_pointer
+
+SCALARS: dict[str, type] = {
+    "index": ctypes.c_int64,
+    "i64": ctypes.c_int64,
+    "i32": ctypes.c_int32,
+    "i16": ctypes.c_int16,
+    "i8": ctypes.c_int8,
+    "i1": ctypes.c_bool,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
+
+
+class NativeCode(Protocol):
+    """Machine code in this process."""
+
+    def address(self, name: str) -> int:
+        """The address of a function."""
+        ...
+
+
+class NativeLauncher:
+    """Calls the kernels of native code; a call returns when the kernel has ended."""
+
+    device_type = "cpu"
+
+    def __init__(self, code: NativeCode) -> None:
+        self._code = code
+
+    def queue(self, device: torch.device) -> Queue:
+        """There is none on the CPU."""
+        return Queue(0, 0)
+
+    def prepare(self, launch: Launch) -> Launched:
+        """Looks the function up."""
+        types = [argument_type(parameter) for parameter in launch.parameters]
+        function = ctypes.CFUNCTYPE(None, *types)(self._code.address(launch.kernel))
+
+        def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
+            function(*arguments)
+
+        return launched
+
+
+def argument_type(parameter: str) -> type:
+    """The C type in which an argument of this MLIR type is passed; TypeError if it can't be."""
+    if is_pointer(parameter):
+        return ctypes.c_void_p
+    if parameter not in SCALARS:
+        raise TypeError(f"a kernel can't take an argument of type {parameter}")
+    return SCALARS[parameter]
