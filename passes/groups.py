@@ -13,7 +13,8 @@ This is the incremental topological order of Pearce and Kelly on merged groups. 
 reachability: a merge changes what all ancestors reach, which costs n bits for each of them, while a search
 costs what lies between the two groups, and most merges are of neighbours. The search goes forward from one
 and backward from the other in turns, with doubling budgets, so it costs about what the cheaper of the two
-directions does. A pair found illegal has a *witness*, a group on the path: the pair stays illegal until the
+directions does. Library calls are never merged, so a path through one stays: `separated` answers from bits, one a call, that nodes
+are given once. A pair found illegal by search has a *witness*, a group on the path: the pair stays illegal until the
 witness is merged into one of the two, so nothing is searched again before that.
 """
 
@@ -25,6 +26,8 @@ from dataclasses import dataclass
 from .graph import Graph
 
 FIRST_BUDGET = 32
+MOST_BITS = 2048
+"""Of more calls than this, evenly spread ones get a bit: a long path meets one, and a short one is soon searched."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Groups:
         for node in nodes:
             for other in graph.nodes[node].after:
                 self.later[other].add(node)
+        self.calls_before, self.calls_after = _reach_of_calls(graph)
 
     def in_order(self) -> list[int]:
         """The groups by slot."""
@@ -78,6 +82,10 @@ class Groups:
                 yield of[makers[value]]
         for node in self.earlier[group]:
             yield of[node]
+
+    def separated(self, first: int, second: int) -> bool:
+        """Whether a path is known to lead from `first` through a call to `second`: they can never be merged."""
+        return self.calls_after[first] & self.calls_before[second] != 0
 
     def between(self, first: int, second: int) -> Between | int:
         """What lies between two groups (`first` in the lower slot), or a group on a path from one to the other."""
@@ -144,6 +152,8 @@ class Groups:
         for node in self.members[other]:
             self.of[node] = into
         self.members[into] += self.members[other]
+        self.calls_before[into] |= self.calls_before[other]
+        self.calls_after[into] |= self.calls_after[other]
         self.earlier[into] |= self.earlier[other]
         self.later[into] |= self.later[other]
         for value in self.reads[other]:
@@ -160,3 +170,19 @@ class Groups:
         self.escaping[into].update(made_here)
         self.escaping[into].difference_update(hidden)
         self.members[other], self.reads[other], self.escaping[other] = [], set(), set()
+
+
+def _reach_of_calls(graph: Graph) -> tuple[list[int], list[int]]:
+    """By node, as bits: the calls that lead to it, and the calls that it leads to."""
+    calls = [number for number, node in enumerate(graph.nodes) if not node.fusible]
+    spread = -(-len(calls) // MOST_BITS) or 1
+    bit = {call: 1 << number for number, call in enumerate(calls[::spread])}
+    before, after = [0] * len(graph.nodes), [0] * len(graph.nodes)
+    for node in range(len(graph.nodes)):
+        for other in graph.predecessors(node):
+            before[node] |= before[other] | bit.get(other, 0)
+    for node in reversed(range(len(graph.nodes))):
+        reached = after[node] | bit.get(node, 0)
+        for other in graph.predecessors(node):
+            after[other] |= reached
+    return before, after

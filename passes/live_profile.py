@@ -66,7 +66,7 @@ class LiveProfile:
     def _changes(self, pair: tuple[int, int], slots: Mapping[int, int]) -> list[Change]:
         graph, groups = self.groups.graph, self.groups
         memories: set[int] = set()
-        for group in slots:
+        for group in (group for group, slot in slots.items() if slot != groups.slot[group]):
             memories.update(graph.memory[value] for value in groups.reads[group])
             memories.update(graph.memory[value] for value in groups.escaping[group])
         found = []

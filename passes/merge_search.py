@@ -115,6 +115,8 @@ class MergeSearch:
         size = len(groups.members[first]) + len(groups.members[second])
         if why_not_this_size(size, self.max_region_ops) is not None:
             return
+        if groups.separated(first, second):
+            return
         if not self.horizontal and not _passed(groups, first, second):
             return
         between = groups.between(first, second)
@@ -167,12 +169,15 @@ def _neighbours(groups: Groups, group: int, horizontal: bool) -> set[int]:
 
 
 def _placements(groups: Groups, first: int, second: int, between: Between) -> Iterator[dict[int, int]]:
-    """New slots for a pair that may be merged, and for what has to move: first where the least moves."""
+    """New slots for a pair that may be merged, and for what has to move: first where least moves."""
     slot = groups.slot
+    simple = []
     if between.after is not None and not between.after:
-        yield {first: slot[second], second: slot[second]}
+        simple.append((first, slot[second]))
     if between.before is not None and not between.before:
-        yield {first: slot[first], second: slot[first]}
+        simple.append((second, slot[first]))
+    for _, place in sorted(simple, key=lambda moved: groups.degree(moved[0])):
+        yield {first: place, second: place}
     after, before = groups.surroundings(first, second, between)
     if not after and not before:
         return

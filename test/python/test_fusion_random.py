@@ -1,0 +1,109 @@
+"""The two fusion passes on random programs: nothing lost, repeated or reordered; same values; peak kept.
+
+`MLIR_FUSION_RANDOM_GRAPHS` sets how many programs are tried (`make test-long`: 20,000).
+"""
+
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+from ir_interpreter import Interpreter
+from mlir_fusion.dialects import fusion
+from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.passes import graph
+from mlir_fusion.passes.fusion_consecutive import FusionConsecutive
+from mlir_fusion.passes.fusion_dataflow import FusionDataflow
+from mlir_fusion.passes.fusion_none import FusionNone
+from mlir_fusion.passes.plan import plan_peak, source_peak
+from random_graphs import Program, random_program, text
+
+COUNT = int(os.environ.get("MLIR_FUSION_RANDOM_GRAPHS", "300"))
+CHUNKS = 10
+PASSES = [
+    FusionNone(),
+    FusionConsecutive(),
+    FusionDataflow(),
+    FusionDataflow(memory_aware=False),
+    FusionDataflow(horizontal=False),
+    FusionDataflow(max_region_ops=3),
+]
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_programs(chunk: int) -> None:
+    for seed in range(chunk * COUNT // CHUNKS, (chunk + 1) * COUNT // CHUNKS):
+        rng = np.random.default_rng(seed)
+        largest = 200 if seed % 10 == 0 else 40
+        program = random_program(rng, int(rng.integers(2, largest + 1)), calls=float(rng.choice([0.1, 0.3, 0.5])))
+        check(program, PASSES[seed % len(PASSES)] if seed % 2 else FusionDataflow(), seed)
+
+
+def check(program: Program, fusion_pass: FusionNone | FusionConsecutive | FusionDataflow, seed: int) -> None:
+    context = ir.Context()
+    fusion.load(context)
+    with context, ir.Location.unknown():
+        source = ir.Module.parse(text(program))
+        fused = ir.Module.parse(text(program))
+        fusion_pass.run(fused)
+        where = f"seed {seed}, {fusion_pass}"
+        assert fused.operation.verify(), where
+        check_body(source, fused, where)
+        check_values(program, source, fused, where)
+        if isinstance(fusion_pass, FusionDataflow):
+            check_peak(program, fusion_pass, where)
+
+
+def check_body(source: ir.Module, fused: ir.Module, where: str) -> None:
+    """Every operation once, and the return last."""
+    assert count(source) == count(fused), where
+    names = [op.operation.name for op in body(fused).operations]
+    assert set(names[:-1]) <= {"fusion.region", "fusion.extern", "fusion.view"}, where
+    assert names[-1] == "func.return", where
+
+
+def check_values(program: Program, source: ir.Module, fused: ir.Module, where: str) -> None:
+    rng = np.random.default_rng(0)
+    shape = (program.extent, program.extent)
+    inputs = [rng.standard_normal(shape).astype(np.float32) for _ in range(program.arguments)]
+    plain, other = Interpreter(), Interpreter()
+    expected, got = plain.run(main(source), inputs), other.run(main(fused), inputs)
+    assert plain.log == other.log, where
+    for one, two in zip(expected, got, strict=True):
+        np.testing.assert_array_equal(one, two, where)
+
+
+def check_peak(program: Program, fusion_pass: FusionDataflow, where: str) -> None:
+    module = ir.Module.parse(text(program))
+    dependences = graph.build(main(module))
+    parts = fusion_pass.plan(dependences)
+    assert all(len(part.nodes) <= fusion_pass.max_region_ops for part in parts), where
+    if fusion_pass.memory_aware:
+        assert plan_peak(dependences, parts) <= source_peak(dependences), where
+
+
+def main(module: ir.Module) -> ir.Operation:
+    return module.body.operations[0].operation
+
+
+def body(module: ir.Module) -> ir.Block:
+    return main(module).regions[0].blocks[0]
+
+
+def count(module: ir.Module) -> Counter[str]:
+    """How often each kind of node occurs, recomputed ones apart."""
+    counts: Counter[str] = Counter()
+    for op in body(module).operations:
+        inner = op.operation.regions[0].blocks[0].operations if op.operation.name == "fusion.region" else [op]
+        counts.update(kind(nested.operation) for nested in inner)
+    del counts[""]
+    return counts
+
+
+def kind(op: ir.Operation) -> str:
+    """What distinguishes an operation, or nothing for one that is not counted."""
+    if op.name in ("tensor.empty", "arith.constant", "func.return", "fusion.yield"):
+        return ""
+    if "fusion.recomputed" in op.attributes:
+        return ""
+    return str(op.attributes["op"]) if op.name == "fusion.extern" else op.name + str(len(op.results))
