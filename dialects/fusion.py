@@ -11,147 +11,128 @@ Ops (generic form, since the bindings define no custom syntax):
 
 Attributes:
 
-    #fusion.layout<strides, offset, alignment>    how a tensor lies in memory, in elements; alignment in bytes
-    #fusion.operand<i>                            in `args` of fusion.extern: the i-th operand stands here
-    #fusion.schedule<family, parameters, why>     a kernel's schedule and the reason for it
+    #fusion.layout<[strides], offset, alignment>      how a tensor lies in memory, in elements; alignment in bytes
+    #fusion.operand<i>                                in `args` of fusion.extern: the i-th operand stands here
+    #fusion.schedule<"family", {parameters}, "why">   a kernel's schedule and the reason for it
 
-`load(context)` makes a context know them; it may be called any number of times.
+`load(context)` lets a context hold them; it may be called any number of times. `faults(operation)` verifies.
+
+Why the dialect is not defined with the bindings' `ext` module: that makes IRDL ops, and IRDL demands that all
+operands of a variadic group have one type, which a region's inputs have not. To MLIR the ops are therefore
+unregistered, and it treats them as an op that may be isolated, may have effects and may end a block: nothing
+moves across them. What their verifiers would check, `faults` checks: the driver asks it after parsing and after
+each pass.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from __future__ import annotations
 
-from .mlir import ext, ir
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from .mlir import ir
+
+PREFIX = "fusion."
 EFFECTS = ("random", "collective", "opaque")
 RANDOM_KINDS = ("uniform", "normal", "bits")
 
 
-class Fusion(ext.Dialect, name="fusion"):
-    """The dialect's handle; see the module's docstring."""
+@dataclass(frozen=True)
+class Layout:
+    """#fusion.layout: strides and offset in elements, alignment of the first element in bytes."""
+
+    strides: tuple[int, ...]
+    offset: int = 0
+    alignment: int = 1
 
 
-class LayoutAttr(Fusion.Attribute, name="layout"):
-    """Strides and offset in elements, alignment of the first element in bytes."""
+@dataclass(frozen=True)
+class Schedule:
+    """#fusion.schedule: a family, its parameters, and why they were chosen."""
 
-    strides: ir.ArrayAttr
-    offset: ir.IntegerAttr
-    alignment: ir.IntegerAttr
-
-
-class OperandAttr(Fusion.Attribute, name="operand"):
-    """Stands in `args` of fusion.extern for the operand with this number."""
-
-    index: ir.IntegerAttr
+    family: str
+    parameters: dict[str, int | str]
+    why: str
 
 
-class ScheduleAttr(Fusion.Attribute, name="schedule"):
-    """Family ("pointwise", ...), its parameters, and why they were chosen."""
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with an operation."""
 
-    family: ir.StringAttr
-    parameters: ir.DictAttr
-    why: ir.StringAttr
-
-
-class YieldOp(Fusion.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
-    """Gives the values of the enclosing region or kernel."""
-
-    values: Sequence[ext.Operand[Any]]
-
-    @staticmethod
-    def verify_invariants(op: ir.OpView) -> bool:
-        parent = op.operation.parent
-        if parent is None or parent.name not in ("fusion.region", "fusion.kernel"):
-            return _reject(op, "must end a fusion.region or a fusion.kernel")
-        return True
-
-
-class RegionOp(Fusion.Operation, name="region", traits=[ir.IsIsolatedFromAboveTrait]):
-    """Operations that one of the fusion passes put together."""
-
-    inputs: Sequence[ext.Operand[Any]]
-    outputs: Sequence[ext.Result[Any]]
-    body: ext.Region
-
-    @staticmethod
-    def verify_region_invariants(op: ir.OpView) -> bool:
-        operation = op.operation
-        return (
-            _verify_body(op)
-            and _verify_arguments(op, list(operation.operands))
-            and _verify_same_types(op, "result", _types(operation.results), _types(terminator(op).operands))
-        )
-
-
-class KernelOp(Fusion.Operation, name="kernel", traits=[ir.IsIsolatedFromAboveTrait]):
-    """A region with one schedule.
-
-    On tensors `outs` is empty and the results are what is yielded. On memrefs there are no results: what is
-    yielded is stored to `outs`, in order; the body's arguments remain tensors, the contents of `ins`.
-    """
-
-    ins: Sequence[ext.Operand[Any]]
-    outs: Sequence[ext.Operand[Any]]
-    outputs: Sequence[ext.Result[Any]]
-    body: ext.Region
-
-    @staticmethod
-    def verify_region_invariants(op: ir.OpView) -> bool:
-        return _verify_kernel_attributes(op) and _verify_body(op) and _verify_kernel_types(op)
-
-
-class ExternOp(Fusion.Operation, name="extern"):
-    """A call of a library function: `op` names an ATen (or custom) overload.
-
-    `args` has one entry a schema argument, in order: a constant, `unit` for None, #fusion.operand<i>, or an
-    array of these. Optional attributes: `effects`, `dtypes` (torch's name of each operand's dtype, where the
-    MLIR type does not say it) and `tied`, pairs (operand, result): the result is the operand after the call
-    wrote it, and nothing may use the old value any more.
-    """
-
-    inputs: Sequence[ext.Operand[Any]]
-    outputs: Sequence[ext.Result[Any]]
-
-    @staticmethod
-    def verify_invariants(op: ir.OpView) -> bool:
-        return _verify_extern_name(op) and _verify_extern_args(op) and _verify_extern_options(op)
-
-
-class ViewOp(Fusion.Operation, name="view"):
-    """The source's memory with other sizes and strides (in elements, from the source's first element)."""
-
-    source: ext.Operand[Any]
-    result: ext.Result[Any]
-
-    @staticmethod
-    def verify_invariants(op: ir.OpView) -> bool:
-        return _verify_view(op)
-
-
-class RandomOp(Fusion.Operation, name="random"):
-    """Draws of the Philox 4x32-10 generator, one a result element, in row-major order."""
-
-    seed: ext.Operand[Any]
-    offset: ext.Operand[Any]
-    result: ext.Result[Any]
-
-    @staticmethod
-    def verify_invariants(op: ir.OpView) -> bool:
-        kind = _string(op, "kind")
-        if kind not in RANDOM_KINDS:
-            return _reject(op, f"'kind' must be one of {', '.join(RANDOM_KINDS)}, got {kind!r}")
-        return True
-
-
-_load_lock = threading.Lock()
+    location: ir.Location
+    message: str
 
 
 def load(context: ir.Context) -> None:
-    """Registers the dialect in `context`; does nothing where it is registered already."""
-    with _load_lock, context, ir.Location.unknown():
-        if not context.is_dialect_loaded(Fusion.DIALECT_NAMESPACE):
-            Fusion.load()
+    """Lets `context` hold the dialect."""
+    context.allow_unregistered_dialects = True
+
+
+# -- attributes
+
+
+def layout(strides: Sequence[int], offset: int = 0, alignment: int = 1) -> ir.Attribute:
+    """A #fusion.layout of the current context."""
+    return ir.Attribute.parse(f"#fusion.layout<{list(strides)}, {offset}, {alignment}>")
+
+
+def operand(index: int) -> ir.Attribute:
+    """A #fusion.operand of the current context."""
+    return ir.Attribute.parse(f"#fusion.operand<{index}>")
+
+
+def schedule(family: str, parameters: dict[str, int | str], why: str) -> ir.Attribute:
+    """A #fusion.schedule of the current context."""
+    i64 = ir.IntegerType.get_signless(64)
+    entries = {
+        key: ir.StringAttr.get(value) if isinstance(value, str) else ir.IntegerAttr.get(i64, value)
+        for key, value in sorted(parameters.items())
+    }
+    texts = (ir.StringAttr.get(family), ir.DictAttr.get(entries), ir.StringAttr.get(why))
+    return ir.Attribute.parse(f"#fusion.schedule<{', '.join(map(str, texts))}>")
+
+
+def read_layout(attribute: ir.Attribute) -> Layout | None:
+    """The content of a #fusion.layout; None for any other attribute."""
+    match _parameters(attribute, "layout"):
+        case [ir.ArrayAttr() as strides, ir.IntegerAttr() as offset, ir.IntegerAttr() as alignment]:
+            if all(isinstance(stride, ir.IntegerAttr) for stride in strides):
+                return Layout(tuple(integers(strides)), offset.value, alignment.value)
+    return None
+
+
+def read_operand(attribute: ir.Attribute) -> int | None:
+    """The number in a #fusion.operand; None for any other attribute."""
+    match _parameters(attribute, "operand"):
+        case [ir.IntegerAttr() as index]:
+            return index.value
+    return None
+
+
+def read_schedule(attribute: ir.Attribute) -> Schedule | None:
+    """The content of a #fusion.schedule; None for any other attribute."""
+    match _parameters(attribute, "schedule"):
+        case [ir.StringAttr() as family, ir.DictAttr() as parameters, ir.StringAttr() as why]:
+            values = {named.name: named.attr for named in parameters}
+            if all(isinstance(value, ir.IntegerAttr | ir.StringAttr) for value in values.values()):
+                return Schedule(family.value, {key: value.value for key, value in values.items()}, why.value)
+    return None
+
+
+def _parameters(attribute: ir.Attribute, mnemonic: str) -> list[ir.Attribute]:
+    """What stands between the angle brackets of #fusion.mnemonic<...>; nothing for any other attribute."""
+    if not isinstance(attribute, ir.OpaqueAttr) or attribute.dialect_namespace != "fusion":
+        return []
+    name, _, rest = str(attribute).removeprefix("#fusion.").partition("<")
+    if name != mnemonic or not rest.endswith(">"):
+        return []
+    try:
+        return list(ir.ArrayAttr(ir.Attribute.parse(f"[{rest[:-1]}]", attribute.context)))
+    except ir.MLIRError:
+        return []
+
+
+# -- reading ops
 
 
 def terminator(op: ir.OpView | ir.Operation) -> ir.Operation:
@@ -166,36 +147,6 @@ def is_op(op: ir.OpView | ir.Operation, *names: str) -> bool:
     return prefix == "fusion" and name in names
 
 
-def layout(strides: Sequence[int], offset: int = 0, alignment: int = 1) -> LayoutAttr:
-    """A #fusion.layout of the current context."""
-    elements = ir.ArrayAttr.get([_i64(stride) for stride in strides])
-    return LayoutAttr.get(elements, _i64(offset), _i64(alignment))
-
-
-def operand(index: int) -> OperandAttr:
-    """A #fusion.operand of the current context."""
-    return OperandAttr.get(_i64(index))
-
-
-def schedule(family: str, parameters: dict[str, int | str], why: str) -> ScheduleAttr:
-    """A #fusion.schedule of the current context."""
-    entries = {
-        key: ir.StringAttr.get(value) if isinstance(value, str) else _i64(value)
-        for key, value in parameters.items()
-    }
-    return ScheduleAttr.get(ir.StringAttr.get(family), ir.DictAttr.get(entries), ir.StringAttr.get(why))
-
-
-def schedule_parameters(attribute: ScheduleAttr) -> dict[str, int | str]:
-    """The parameters of a #fusion.schedule as Python values."""
-    return {
-        named.name: ir.StringAttr(named.attr).value
-        if isinstance(named.attr, ir.StringAttr)
-        else ir.IntegerAttr(named.attr).value
-        for named in ir.DictAttr(attribute.parameters)
-    }
-
-
 def extern_effects(op: ir.OpView | ir.Operation) -> tuple[str, ...]:
     """The effects of a fusion.extern, empty for a pure call."""
     attributes = op.operation.attributes
@@ -205,12 +156,23 @@ def extern_effects(op: ir.OpView | ir.Operation) -> tuple[str, ...]:
 
 
 def tied_operands(op: ir.OpView | ir.Operation) -> list[tuple[int, int]]:
-    """Pairs (operand, result) of a fusion.extern that writes its operand."""
+    """Pairs (operand, result) of a fusion.extern: the result is the operand after the call wrote it."""
     attributes = op.operation.attributes
     if "tied" not in attributes:
         return []
     pairs = (ir.ArrayAttr(pair) for pair in ir.ArrayAttr(attributes["tied"]))
     return [(ir.IntegerAttr(pair[0]).value, ir.IntegerAttr(pair[1]).value) for pair in pairs]
+
+
+def operand_numbers(attribute: ir.Attribute) -> Iterator[int]:
+    """The operand numbers that occur in `args` of a fusion.extern, in order."""
+    if isinstance(attribute, ir.ArrayAttr):
+        for element in attribute:
+            yield from operand_numbers(element)
+        return
+    number = read_operand(attribute)
+    if number is not None:
+        yield number
 
 
 def integers(attribute: ir.Attribute) -> list[int]:
@@ -227,87 +189,179 @@ def storage_type(element: ir.Type) -> ir.Type:
     return element
 
 
-def _i64(value: int) -> ir.IntegerAttr:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+# -- verification
 
 
-def _reject(op: ir.OpView, message: str) -> bool:
-    op.operation.location.emit_error(f"'{op.operation.name}' op {message}")
-    return False
+def faults(root: ir.OpView | ir.Operation, inside_bodies: bool = False, allow_unknown: bool = False) -> Iterator[Fault]:
+    """What is wrong with the fusion ops in `root`, and with its functions' layouts.
+
+    `inside_bodies` looks for unknown ops inside linalg bodies and loops too: needed after parsing only. Ops of
+    dialects that nobody registered are faults unless `allow_unknown`.
+    """
+    pending = [root.operation]
+    while pending:
+        op = pending.pop()
+        if not (allow_unknown and _is_unknown(op)):
+            yield from _faults_of(op)
+        if inside_bodies or op.name in _HOLDERS:
+            inner = [view.operation for body in op.regions for block in body.blocks for view in block.operations]
+            pending.extend(reversed(inner))
+
+
+_HOLDERS = ("builtin.module", "func.func", "fusion.region", "fusion.kernel")
+
+
+def _faults_of(op: ir.Operation) -> Iterator[Fault]:
+    if op.name == "func.func":
+        messages = _function_faults(op)
+    elif op.name in _VERIFIERS:
+        messages = (f"'{op.name}' op {message}" for message in _VERIFIERS[op.name](op))
+    elif _is_unknown(op):
+        messages = [_unknown(op.name)]
+    else:
+        return
+    for message in messages:
+        yield Fault(op.location, message)
+        return
+
+
+def _is_unknown(op: ir.Operation) -> bool:
+    return op.name not in _VERIFIERS and not op.context.is_registered_operation(op.name)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, _VERIFIERS, n=1, cutoff=0.6)
+    return f"unregistered operation '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
+
+
+def _function_faults(op: ir.Operation) -> Iterator[str]:
+    for which in ("arg_attrs", "res_attrs"):
+        if which not in op.attributes:
+            continue
+        function = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+        types = function.inputs if which == "arg_attrs" else function.results
+        for number, (type_, entry) in enumerate(zip(types, ir.ArrayAttr(op.attributes[which]), strict=True)):
+            if "fusion.layout" in ir.DictAttr(entry):
+                noun = "argument" if which == "arg_attrs" else "result"
+                yield from _layout_faults(ir.DictAttr(entry)["fusion.layout"], type_, f"{noun} {number}")
+
+
+def _layout_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Iterator[str]:
+    found = read_layout(attribute)
+    if found is None:
+        yield f"the layout of {where} must be #fusion.layout<[strides], offset, alignment>, got {attribute}"
+    elif not isinstance(type_, ir.ShapedType):
+        yield f"{where} of type {type_} can't have a layout"
+    elif len(found.strides) != ir.ShapedType(type_).rank:
+        yield f"the layout of {where} has {len(found.strides)} strides for a tensor of type {type_}"
+    elif found.offset < 0 or any(stride < 0 for stride in found.strides):
+        yield f"the layout of {where} has a negative offset or stride"
+    elif found.alignment < 1 or found.alignment & (found.alignment - 1):
+        yield f"the layout of {where} has alignment {found.alignment}, which is not a power of two"
 
 
 def _types(values: Sequence[ir.Value]) -> list[ir.Type]:
     return [value.type for value in values]
 
 
-def _string(op: ir.OpView, name: str) -> str | None:
-    attributes = op.operation.attributes
-    if name not in attributes or not isinstance(attributes[name], ir.StringAttr):
+def _string(op: ir.Operation, name: str) -> str | None:
+    if name not in op.attributes or not isinstance(op.attributes[name], ir.StringAttr):
         return None
-    return ir.StringAttr(attributes[name]).value
+    return ir.StringAttr(op.attributes[name]).value
 
 
-def _verify_body(op: ir.OpView) -> bool:
-    blocks = list(op.operation.regions[0].blocks)
+def _yield_faults(op: ir.Operation) -> Iterator[str]:
+    if op.parent is None or op.parent.name not in ("fusion.region", "fusion.kernel"):
+        yield "must end a fusion.region or a fusion.kernel"
+    elif terminator(op.parent) != op:
+        yield "must be the last operation of its block"
+
+
+def _region_faults(op: ir.Operation) -> Iterator[str]:
+    yield from _body_faults(op)
+    arguments = _types(op.regions[0].blocks[0].arguments)
+    yield from _type_faults("operand", _types(op.operands), arguments, "block argument")
+    yield from _type_faults("result", _types(op.results), _types(terminator(op).operands), "yielded value")
+    yield from _isolation_faults(op)
+
+
+def _body_faults(op: ir.Operation) -> Iterator[str]:
+    blocks = [block for body in op.regions for block in body.blocks]
     if len(blocks) != 1:
-        return _reject(op, f"must have a body of one block, got {len(blocks)}")
-    operations = blocks[0].operations
-    if len(operations) == 0 or operations[len(operations) - 1].operation.name != "fusion.yield":
-        return _reject(op, "must end with fusion.yield")
-    return True
+        yield f"must have a body of one block, got {len(blocks)}"
+    elif len(blocks[0].operations) == 0 or terminator(op).name != "fusion.yield":
+        yield "must end with fusion.yield"
 
 
-def _verify_arguments(op: ir.OpView, operands: Sequence[ir.Value]) -> bool:
-    arguments = op.operation.regions[0].blocks[0].arguments
-    return _verify_same_types(op, "operand", _types(operands), _types(arguments), "block argument")
-
-
-def _verify_same_types(
-    op: ir.OpView, what: str, outer: list[ir.Type], inner: list[ir.Type], inner_name: str = "yielded value"
-) -> bool:
+def _type_faults(what: str, outer: list[ir.Type], inner: list[ir.Type], inner_name: str) -> Iterator[str]:
     if len(outer) != len(inner):
-        return _reject(op, f"has {len(outer)} {what}s but {len(inner)} {inner_name}s")
+        yield f"has {len(outer)} {what}s but {len(inner)} {inner_name}s"
+        return
     for number, (one, other) in enumerate(zip(outer, inner, strict=True)):
         if one != other:
-            return _reject(op, f"{what} {number} has type {one} but {inner_name} {number} has type {other}")
-    return True
+            yield f"{what} {number} has type {one} but {inner_name} {number} has type {other}"
 
 
-def _verify_kernel_attributes(op: ir.OpView) -> bool:
+def _isolation_faults(op: ir.Operation) -> Iterator[str]:
+    """Everything used inside is defined inside."""
+    pending = [op]
+    known: set[ir.Value] = set()
+    while pending:
+        for body in pending.pop().regions:
+            for block in body.blocks:
+                known.update(block.arguments)
+                for view in block.operations:
+                    if not known.issuperset(view.operation.operands):
+                        yield f"is isolated from above, but its '{view.operation.name}' uses a value from outside"
+                        return
+                    known.update(view.operation.results)
+                    pending.append(view.operation)
+
+
+def _kernel_faults(op: ir.Operation) -> Iterator[str]:
     if not _string(op, "name"):
-        return _reject(op, "needs a string attribute 'name'")
-    attributes = op.operation.attributes
-    if "schedule" in attributes and not isinstance(attributes["schedule"], ScheduleAttr):
-        return _reject(op, "'schedule' must be a #fusion.schedule")
-    return True
-
-
-def _verify_kernel_types(op: ir.OpView) -> bool:
-    operation = op.operation
-    segments = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
-    operands = list(operation.operands)
+        yield "needs a string attribute 'name'"
+    if "schedule" in op.attributes and read_schedule(op.attributes["schedule"]) is None:
+        yield '\'schedule\' must be #fusion.schedule<"family", {parameters}, "why">'
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])) if _has_segments(op) else []
+    if len(segments) != 2 or sum(segments) != len(op.operands):
+        yield "needs 'operandSegmentSizes = array<i32: ins, outs>'"
+        return
+    yield from _body_faults(op)
+    operands = list(op.operands)
     ins, outs = operands[: segments[0]], operands[segments[0] :]
-    yielded = _types(terminator(op).operands)
+    arguments, yielded = _types(op.regions[0].blocks[0].arguments), _types(terminator(op).operands)
     if any(isinstance(value.type, ir.MemRefType) for value in operands):
-        return _verify_memory_form(op, ins, outs, yielded)
-    if outs:
-        return _reject(op, "on tensors has results, not 'outs'")
-    return _verify_arguments(op, ins) and _verify_same_types(op, "result", _types(operation.results), yielded)
+        yield from _memory_faults(op, _types(ins), _types(outs), arguments, yielded)
+    elif outs:
+        yield "on tensors has results, not 'outs'"
+    else:
+        yield from _type_faults("operand", _types(ins), arguments, "block argument")
+        yield from _type_faults("result", _types(op.results), yielded, "yielded value")
+    yield from _isolation_faults(op)
 
 
-def _verify_memory_form(
-    op: ir.OpView, ins: Sequence[ir.Value], outs: Sequence[ir.Value], yielded: Sequence[ir.Type]
-) -> bool:
-    arguments = _types(op.operation.regions[0].blocks[0].arguments)
-    if len(op.operation.results):
-        return _reject(op, "on memrefs stores to 'outs' and has no results")
+def _has_segments(op: ir.Operation) -> bool:
+    name = "operandSegmentSizes"
+    return name in op.attributes and isinstance(op.attributes[name], ir.DenseI32ArrayAttr)
+
+
+def _memory_faults(
+    op: ir.Operation,
+    ins: Sequence[ir.Type],
+    outs: Sequence[ir.Type],
+    arguments: Sequence[ir.Type],
+    yielded: Sequence[ir.Type],
+) -> Iterator[str]:
+    """On memrefs, what is yielded is stored to `outs`; the body's arguments are the contents of `ins`."""
+    if len(op.results):
+        yield "on memrefs stores to 'outs' and has no results"
     if len(ins) != len(arguments) or len(outs) != len(yielded):
-        return _reject(op, "needs a block argument for each of 'ins' and a yielded value for each of 'outs'")
-    pairs = [*zip(_types(ins), arguments, strict=True), *zip(_types(outs), yielded, strict=True)]
-    for memory, tensor in pairs:
+        yield "needs a block argument for each of 'ins' and a yielded value for each of 'outs'"
+        return
+    for memory, tensor in [*zip(ins, arguments, strict=True), *zip(outs, yielded, strict=True)]:
         if not _holds(memory, tensor):
-            return _reject(op, f"a memref of type {memory} can't hold a tensor of type {tensor}")
-    return True
+            yield f"a memref of type {memory} can't hold a tensor of type {tensor}"
 
 
 def _holds(memory: ir.Type, tensor: ir.Type) -> bool:
@@ -319,86 +373,92 @@ def _holds(memory: ir.Type, tensor: ir.Type) -> bool:
     return same_shape and memory.element_type == storage_type(tensor.element_type)
 
 
-def _verify_extern_name(op: ir.OpView) -> bool:
+def _extern_faults(op: ir.Operation) -> Iterator[str]:
     name = _string(op, "op")
     if not name or name.count(".") < 1:
-        return _reject(op, "needs a string attribute 'op' such as \"aten.mm.default\"")
-    if "args" not in op.operation.attributes or not isinstance(op.operation.attributes["args"], ir.ArrayAttr):
-        return _reject(op, "needs an array attribute 'args', one entry a schema argument")
-    return True
+        yield "needs a string attribute 'op' such as \"aten.mm.default\""
+    if "args" not in op.attributes or not isinstance(op.attributes["args"], ir.ArrayAttr):
+        yield "needs an array attribute 'args', one entry a schema argument"
+        return
+    used = set(operand_numbers(op.attributes["args"]))
+    count = len(op.operands)
+    for number in sorted(used - set(range(count))):
+        yield f"'args' names operand {number}, but there are {count} operands"
+    for number in sorted(set(range(count)) - used):
+        yield f"operand {number} does not occur in 'args'"
+    yield from _extern_option_faults(op)
 
 
-def _verify_extern_args(op: ir.OpView) -> bool:
-    count = len(op.operation.operands)
-    used = list(operand_numbers(ir.ArrayAttr(op.operation.attributes["args"])))
-    for number in used:
-        if not 0 <= number < count:
-            return _reject(op, f"'args' names operand {number}, but there are {count} operands")
-    missing = sorted(set(range(count)) - set(used))
-    if missing:
-        return _reject(op, f"operand {missing[0]} does not occur in 'args'")
-    return True
-
-
-def operand_numbers(attribute: ir.Attribute) -> Iterator[int]:
-    """The operand numbers that occur in `args` of a fusion.extern, in order."""
-    if isinstance(attribute, OperandAttr):
-        yield ir.IntegerAttr(attribute.index).value
-    elif isinstance(attribute, ir.ArrayAttr):
-        for element in attribute:
-            yield from operand_numbers(element)
-
-
-def _verify_extern_options(op: ir.OpView) -> bool:
-    attributes = op.operation.attributes
+def _extern_option_faults(op: ir.Operation) -> Iterator[str]:
     for effect in extern_effects(op):
         if effect not in EFFECTS:
-            return _reject(op, f"effect {effect!r} is not one of {', '.join(EFFECTS)}")
-    if "dtypes" in attributes and len(ir.ArrayAttr(attributes["dtypes"])) != len(op.operation.operands):
-        return _reject(op, "'dtypes' must have one entry an operand")
-    return all(_verify_tied(op, *pair) for pair in tied_operands(op))
+            yield f"effect {effect!r} is not one of {', '.join(EFFECTS)}"
+    for name, values in (("dtypes", op.operands), ("result_layouts", op.results)):
+        if name in op.attributes and len(ir.ArrayAttr(op.attributes[name])) != len(values):
+            yield f"'{name}' must have {len(values)} entries, got {len(ir.ArrayAttr(op.attributes[name]))}"
+    for operand_number, result_number in tied_operands(op):
+        yield from _tied_faults(op, operand_number, result_number)
 
 
-def _verify_tied(op: ir.OpView, operand_number: int, result_number: int) -> bool:
-    operation = op.operation
-    if not (0 <= operand_number < len(operation.operands) and 0 <= result_number < len(operation.results)):
-        return _reject(op, f"'tied' names operand {operand_number} and result {result_number}: out of range")
-    old, new = operation.operands[operand_number], operation.results[result_number]
+def _tied_faults(op: ir.Operation, operand_number: int, result_number: int) -> Iterator[str]:
+    if not (0 <= operand_number < len(op.operands) and 0 <= result_number < len(op.results)):
+        yield f"'tied' names operand {operand_number} and result {result_number}: out of range"
+        return
+    old, new = op.operands[operand_number], op.results[result_number]
     if old.type != new.type:
-        return _reject(op, f"tied operand {operand_number} has type {old.type}, its result {new.type}")
+        yield f"tied operand {operand_number} has type {old.type}, its result {new.type}"
     for use in old.uses:
         user = use.owner.operation
-        if user != operation and user.block == operation.block and operation.is_before_in_block(user):
-            return _reject(op, f"operand {operand_number} is written here but its old value is used later")
-    return True
+        if user != op and user.block == op.block and op.is_before_in_block(user):
+            yield f"operand {operand_number} is written here but its old value is used later"
 
 
-def _verify_view(op: ir.OpView) -> bool:
-    attributes = op.operation.attributes
-    for name in ("offset", "sizes", "strides"):
-        if name not in attributes:
-            return _reject(op, f"needs an attribute '{name}'")
-    sizes, strides = integers(attributes["sizes"]), integers(attributes["strides"])
-    offset = ir.IntegerAttr(attributes["offset"]).value
-    result = ir.ShapedType(op.operation.results[0].type)
+def _view_faults(op: ir.Operation) -> Iterator[str]:
+    missing = [name for name in ("offset", "sizes", "strides") if name not in op.attributes]
+    if missing or len(op.operands) != 1 or len(op.results) != 1:
+        yield "needs one operand, one result and the attributes 'offset', 'sizes' and 'strides'"
+        return
+    sizes, strides = integers(op.attributes["sizes"]), integers(op.attributes["strides"])
+    offset = ir.IntegerAttr(op.attributes["offset"]).value
+    result = ir.ShapedType(op.results[0].type)
     if len(sizes) != len(strides) or len(sizes) != result.rank:
-        return _reject(op, f"needs {result.rank} sizes and strides, got {len(sizes)} and {len(strides)}")
-    if result.has_static_shape and list(result.shape) != sizes:
-        return _reject(op, f"has sizes {sizes} but its result has shape {list(result.shape)}")
-    if offset < 0 or any(stride < 0 for stride in strides):
-        return _reject(op, "needs an offset and strides that are not negative")
-    return _verify_view_bounds(op, offset, sizes, strides)
+        yield f"needs {result.rank} sizes and strides, got {len(sizes)} and {len(strides)}"
+    elif result.has_static_shape and list(result.shape) != sizes:
+        yield f"has sizes {sizes} but its result has shape {list(result.shape)}"
+    elif offset < 0 or any(stride < 0 for stride in strides):
+        yield "needs an offset and strides that are not negative"
+    else:
+        yield from _view_bound_faults(op, offset, sizes, strides)
 
 
-def _verify_view_bounds(op: ir.OpView, offset: int, sizes: list[int], strides: list[int]) -> bool:
-    source = op.operation.operands[0]
-    contiguous = isinstance(source.type, ir.RankedTensorType) and not isinstance(source, ir.BlockArgument)
-    if not contiguous or not ir.ShapedType(source.type).has_static_shape or 0 in sizes:
-        return True
+def _view_bound_faults(op: ir.Operation, offset: int, sizes: list[int], strides: list[int]) -> Iterator[str]:
+    """A source that an op of ours computes is contiguous: the view must stay inside of it."""
+    source = op.operands[0]
+    if isinstance(source, ir.BlockArgument) or source.owner.name not in ("linalg.generic", "fusion.region"):
+        return
+    if not ir.ShapedType(source.type).has_static_shape or 0 in sizes:
+        return
     elements = 1
     for extent in ir.ShapedType(source.type).shape:
         elements *= extent
     last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    if last >= elements and source.owner.name.startswith("linalg."):
-        return _reject(op, f"reaches element {last} of a source of {elements} elements")
-    return True
+    if last >= elements:
+        yield f"reaches element {last} of a source of {elements} elements"
+
+
+def _random_faults(op: ir.Operation) -> Iterator[str]:
+    kind = _string(op, "kind")
+    if kind not in RANDOM_KINDS:
+        yield f"'kind' must be one of {', '.join(RANDOM_KINDS)}, got {kind!r}"
+    if len(op.operands) != 2 or len(op.results) != 1:
+        yield "needs two operands, seed and offset, and one result"
+
+
+_VERIFIERS: dict[str, Callable[[ir.Operation], Iterator[str]]] = {
+    "fusion.region": _region_faults,
+    "fusion.kernel": _kernel_faults,
+    "fusion.extern": _extern_faults,
+    "fusion.view": _view_faults,
+    "fusion.random": _random_faults,
+    "fusion.yield": _yield_faults,
+}

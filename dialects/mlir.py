@@ -40,6 +40,7 @@ __all__ = [
     "memref",
     "nvvm",
     "passmanager",
+    "register_torch",
     "rewrite",
     "scf",
     "tensor",
@@ -54,3 +55,17 @@ def torch_frontend():
     from torch_mlir.extras import fx_importer
 
     return fx_importer, torch_dialect
+
+
+def register_torch(context: ir.Context) -> None:
+    """Makes a context know the torch dialect and `torch_c`, its casts to and from builtin tensors.
+
+    `torch_c` has no registration of its own in the bindings: the passes that use it bring it along, so one of
+    them is run on nothing. Needs no torch.
+    """
+    from torch_mlir._mlir_libs import _torchMlir
+
+    _torchMlir.register_dialect(context)
+    with context, ir.Location.unknown():
+        empty = ir.Module.create()
+        passmanager.PassManager.parse("builtin.module(torch-func-backend-type-conversion)").run(empty.operation)

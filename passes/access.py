@@ -117,8 +117,7 @@ def _pad(op: ir.Operation, index: Index) -> list[Piece]:
     source = op.operands[0]
     low = list(ir.DenseI64ArrayAttr(op.attributes["static_low"]))
     conditions = [
-        Condition(form, start, start + extent)
-        for form, start, extent in zip(index, low, shape(source), strict=True)
+        Condition(form, start, start + extent) for form, start, extent in zip(index, low, shape(source), strict=True)
     ]
     inside = tuple(form - start for form, start in zip(index, low, strict=True))
     operations = op.regions[0].blocks[0].operations

@@ -97,9 +97,7 @@ class Evaluator:
         finally:
             self._known.pop()
 
-    def partial(
-        self, generic: Generic, value: ir.Value, point: Sequence[Form], lanes: Lanes | None
-    ) -> ir.Value:
+    def partial(self, generic: Generic, value: ir.Value, point: Sequence[Form], lanes: Lanes | None) -> ir.Value:
         """The expression that a combiner joins to its accumulator, at one point of the reduction."""
         combiner = generic.combiner(ir.OpResult(value).result_number)
         assert combiner is not None
@@ -363,9 +361,7 @@ class Evaluator:
             return _vector([self._guarded(tensor, self._loaded(part), None, guard) for part in split])
         return self._guarded(tensor, self._loaded(parts), lanes, guard)
 
-    def _gather_part(
-        self, value: ir.Value, point: Sequence[Form], environment: Environment
-    ) -> Form | ir.Value:
+    def _gather_part(self, value: ir.Value, point: Sequence[Form], environment: Environment) -> Form | ir.Value:
         if not isinstance(value, ir.BlockArgument) and value.owner.name == "linalg.index":
             return point[ir.IntegerAttr(value.owner.attributes["dim"]).value]
         return self._operand(value, environment)
@@ -379,15 +375,11 @@ class Evaluator:
             index.append(part)
         return tuple(index)
 
-    def _guarded(
-        self, tensor: ir.Value, index: Index, lanes: Lanes | None, guard: ir.Value | None
-    ) -> ir.Value:
+    def _guarded(self, tensor: ir.Value, index: Index, lanes: Lanes | None, guard: ir.Value | None) -> ir.Value:
         if guard is None:
             return self.at(tensor, index, lanes)
         element = ir.RankedTensorType(tensor.type).element_type
-        return self._branch(
-            guard, lambda: self.at(tensor, index, lanes), lambda: _zero(element), element, lanes
-        )
+        return self._branch(guard, lambda: self.at(tensor, index, lanes), lambda: _zero(element), element, lanes)
 
 
 def _needed(body: ir.Block, wanted: Sequence[ir.Value]) -> set[ir.Operation]:
@@ -491,10 +483,8 @@ def _compare(predicate: arith.CmpIPredicate, left: ir.Value, right: ir.Value) ->
 
 def _create(op: ir.Operation, operands: Sequence[ir.Value], types: Sequence[ir.Type]) -> list[ir.Value]:
     """The same operation on other operands, of other types."""
-    attributes = {named.name: named.attr for named in op.attributes}
-    created = ir.Operation.create(
-        op.name, results=types, operands=operands, attributes=attributes, loc=op.location
-    )
+    attributes = dict(op.attributes.items())
+    created = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes, loc=op.location)
     return list(created.results)
 
 

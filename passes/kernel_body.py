@@ -127,9 +127,7 @@ class UnsupportedError(Exception):
         self.op = op
 
 
-def generic_reads(
-    generic: Generic, value: ir.Value, index: Index, reduction: Sequence[Form] | None
-) -> list[Request]:
+def generic_reads(generic: Generic, value: ir.Value, index: Index, reduction: Sequence[Form] | None) -> list[Request]:
     """The elements that one element of a linalg.generic's result needs (at one reduction point)."""
     number = ir.OpResult(value).result_number
     point = generic.dimensions(number, index, reduction)

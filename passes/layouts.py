@@ -48,14 +48,13 @@ def _from_dictionary(attributes: ir.DictAttr) -> Layout | None:
 def _of_result(value: ir.Value) -> Layout | None:
     attributes = value.owner.attributes
     if fusion.is_op(value.owner, "view"):
-        return Layout(
-            tuple(fusion.integers(attributes["strides"])), ir.IntegerAttr(attributes["offset"]).value
-        )
+        return Layout(tuple(fusion.integers(attributes["strides"])), ir.IntegerAttr(attributes["offset"]).value)
     if not fusion.is_op(value.owner, "extern") or "result_layouts" not in attributes:
         return None
     recorded = ir.ArrayAttr(attributes["result_layouts"])[ir.OpResult(value).result_number]
-    return _from_attribute(recorded) if isinstance(recorded, fusion.LayoutAttr) else None
+    return _from_attribute(recorded)
 
 
-def _from_attribute(attribute: fusion.LayoutAttr) -> Layout:
-    return Layout(tuple(fusion.integers(attribute.strides)), ir.IntegerAttr(attribute.offset).value)
+def _from_attribute(attribute: ir.Attribute) -> Layout | None:
+    found = fusion.read_layout(attribute)
+    return None if found is None else Layout(found.strides, found.offset)

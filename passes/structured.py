@@ -87,7 +87,7 @@ class Generic:
         found: dict[int, int] = {}
         for value, results in zip(self.op.operands, self.maps, strict=True):
             for expression, extent in zip(results, ir.ShapedType(value.type).shape, strict=True):
-                if ir.AffineDimExpr.isinstance(expression):
+                if isinstance(expression, ir.AffineDimExpr):
                     found.setdefault(ir.AffineDimExpr(expression).position, extent)
         return [found[dimension] for dimension in range(self.rank)]
 
@@ -134,7 +134,7 @@ class Generic:
         for dimension, form in zip(self.reduction_dims, inner, strict=True):
             point[dimension] = form
         for expression, form in zip(self.maps[self.input_count + result], index, strict=True):
-            if ir.AffineDimExpr.isinstance(expression):
+            if isinstance(expression, ir.AffineDimExpr):
                 point[ir.AffineDimExpr(expression).position] = form
         return [constant(0) if form is None else form for form in point]
 
@@ -150,7 +150,7 @@ class Generic:
         others = [operand for operand in value.owner.operands if operand != accumulator]
         if len(others) != 1 or depends_on(others[0], self.accumulators):
             return None
-        attributes = tuple((named.name, named.attr) for named in value.owner.attributes)
+        attributes = tuple(value.owner.attributes.items())
         return Combiner(value.owner.name, attributes, others[0], value.type)
 
 
@@ -171,19 +171,19 @@ def depends_on(value: ir.Value, arguments: Sequence[ir.Value]) -> bool:
 
 def apply(expression: ir.AffineExpr, dimensions: Sequence[Form]) -> Form:
     """An affine expression of the dimensions, as a form."""
-    if ir.AffineDimExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineDimExpr):
         return dimensions[ir.AffineDimExpr(expression).position]
-    if ir.AffineConstantExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineConstantExpr):
         return constant(ir.AffineConstantExpr(expression).value)
     binary = ir.AffineBinaryExpr(expression)
     left = apply(binary.lhs, dimensions)
-    if ir.AffineAddExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineAddExpr):
         return left + apply(binary.rhs, dimensions)
     number = ir.AffineConstantExpr(binary.rhs).value
-    if ir.AffineMulExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineMulExpr):
         return left * number
-    if ir.AffineFloorDivExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineFloorDivExpr):
         return left // number
-    if ir.AffineModExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineModExpr):
         return left % number
     return (left * -1 // number) * -1

@@ -122,8 +122,7 @@ def widest_vector(problem: Problem) -> int:
 def accesses(problem: Problem, trace: Trace, requests: Sequence[tuple[ir.Value, Index]]) -> list[Form]:
     """The element offsets of everything read from inputs and written to outputs."""
     reads = [
-        linearize(index, problem.inputs[value].strides, problem.inputs[value].offset)
-        for value, index in trace.reads
+        linearize(index, problem.inputs[value].strides, problem.inputs[value].offset) for value, index in trace.reads
     ]
     writes = [
         linearize(index, layout.strides, layout.offset)

@@ -1,7 +1,7 @@
 """Where a schedule's code runs: threads of a GPU, or loops of a CPU.
 
-A schedule is written once against `Machine`: it asks for units of work or for rows, and for partial results to
-be combined across the threads that share a row. On the CPU a row has one thread, so there is nothing to
+A schedule is written once against `Machine`: it asks for units of work or for rows, and for partial results
+to be combined across the threads that share a row. On the CPU a row has one thread, so there is nothing to
 combine and the same schedule becomes a loop nest.
 """
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...dialects.mlir import arith, gpu, ir, llvm, memref, scf
+from ...dialects.mlir import arith, cf, gpu, ir, memref, scf
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
@@ -34,8 +34,8 @@ class Row:
 class Machine(Protocol):
     """What a schedule needs from the place it runs at."""
 
-    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
-        """Runs the loop's body for units 0 <= unit < count, `unroll` of them a thread."""
+    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
+        """Runs the loop's body for units 0 <= unit < count, up to `unroll` of them at once."""
         ...
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
@@ -74,14 +74,14 @@ class LoopMachine:
     def __init__(self, failed: str) -> None:
         self._failed = failed
 
-    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
+    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
         loop = scf.ForOp(number(0), number(count), number(1))
         with ir.InsertionPoint(loop.body):
-            yield loop.induction_variable
+            yield [loop.induction_variable]
             scf.YieldOp([])
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
-        for row in self.units(count, 1):
+        for (row,) in self.units(count, 1):
             yield Row(row, number(0), None)
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
@@ -104,15 +104,18 @@ class GpuMachine:
         self._function = function
         self._block = block
 
-    def units(self, count: int, unroll: int) -> Iterator[ir.Value]:
+    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
+        """Neighbouring threads take neighbouring units; a thread's own lie a block apart."""
         per_block = self._block * unroll
-        start = _times(_id(gpu.BlockIdOp), per_block)
-        first = arith.AddIOp(start, _id(gpu.ThreadIdOp)).result
-        for step in range(unroll):
-            unit = arith.AddIOp(first, number(step * self._block)).result if step else first
-            inside = None if count % per_block == 0 else _less(unit, count)
-            with guarded(inside):
-                yield unit
+        first = arith.AddIOp(_times(_id(gpu.BlockIdOp), per_block), _id(gpu.ThreadIdOp)).result
+        steps = [number(step * self._block) for step in range(unroll)]
+        units = [first, *(arith.AddIOp(first, step).result for step in steps[1:])]
+        if count % per_block == 0:
+            yield units
+            return
+        for unit in units:
+            with guarded(_less(unit, count)):
+                yield [unit]
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
         thread, block = _id(gpu.ThreadIdOp), _id(gpu.BlockIdOp)
@@ -155,9 +158,8 @@ class GpuMachine:
         return block.add_argument(type_, ir.Location.current)
 
     def check(self, condition: ir.Value) -> ir.Value | None:
-        """A failed check stops the kernel, as a device-side assertion does."""
-        with guarded(arith.XOrIOp(condition, _true()).result):
-            llvm.intr_trap()
+        """A device-side assertion, as PyTorch's own kernels have."""
+        cf.AssertOp(condition, "index out of range")
         return None
 
 
@@ -165,12 +167,25 @@ def _butterfly(value: ir.Value, combine: Combine, width: int) -> ir.Value:
     """All lanes of each group of `width` lanes get the group's combined value."""
     offset = width // 2
     while offset:
-        i32 = ir.IntegerType.get_signless(32)
-        distance, all_lanes = arith.ConstantOp(i32, offset).result, arith.ConstantOp(i32, WARP).result
-        other = gpu.ShuffleOp(value, distance, all_lanes, gpu.ShuffleMode.XOR).results[0]
-        value = combine(value, other)
+        value = combine(value, _from_lane_across(value, offset))
         offset //= 2
     return value
+
+
+def _from_lane_across(value: ir.Value, offset: int) -> ir.Value:
+    """The value of the lane whose number differs in this bit; narrow types travel as 32-bit integers."""
+    i32 = ir.IntegerType.get_signless(32)
+    distance, all_lanes = arith.ConstantOp(i32, offset).result, arith.ConstantOp(i32, WARP).result
+    type_, bits = value.type, value
+    narrow = ir.IntegerType.get_signless(type_.width)
+    if type_.width < 32:
+        bits = value if narrow == type_ else arith.BitcastOp(narrow, value).result
+        bits = arith.ExtUIOp(i32, bits).result
+    other = gpu.ShuffleOp(bits, distance, all_lanes, gpu.ShuffleMode.XOR).results[0]
+    if type_.width < 32:
+        other = arith.TruncIOp(narrow, other).result
+        other = other if narrow == type_ else arith.BitcastOp(type_, other).result
+    return other
 
 
 def _id(op: type) -> ir.Value:

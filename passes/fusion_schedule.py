@@ -1,0 +1,94 @@
+"""fusion-schedule: gives each kernel a schedule, with parameters for a target, and says why.
+
+Families are asked in order; the first that accepts the kernel's body chooses its parameters from shapes,
+strides, element types and the target's limits. A kernel that has a schedule already keeps it, so one can write
+`#fusion.schedule<...>` by hand and run the rest.
+
+Before: fusion.kernel ops on tensors. After: each has a `schedule`.
+
+    "fusion.kernel"(%x) ({...}) {name = "exp_0"}
+ ->
+    "fusion.kernel"(%x) ({...}) {name = "exp_0", schedule = #fusion.schedule<"pointwise",
+        {threads = 256, unroll = 1, vector = 4}, "4096 points in one dimension: ...">}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from ..targets.target import Target
+from .errors import PassFailure
+from .graph import functions
+from .indexing import row_major
+from .kernel_body import KernelBody
+from .layouts import Layout, layout_of
+from .pass_base import Pass
+from .schedules import FAMILIES, Family, Problem, family
+
+
+@dataclass(frozen=True)
+class FusionSchedule(Pass):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "fusion-schedule"
+    target: str = "sm_90"
+
+    def __post_init__(self) -> None:
+        Target.parse(self.target)
+
+    def run(self, module: ir.Module) -> None:
+        target = Target.parse(self.target)
+        for function in functions(module):
+            for op in function.regions[0].blocks[0].operations:
+                if fusion.is_op(op, "kernel") and "schedule" not in op.operation.attributes:
+                    _schedule(op.operation, target)
+
+
+def _schedule(kernel: ir.Operation, target: Target) -> None:
+    problem = problem_of(kernel)
+    family = next((known for known in FAMILIES if known.refuses(problem.body) is None), None)
+    if family is None:
+        raise PassFailure(kernel.location, "no schedule takes this kernel; fusion-segment would split it")
+    choice = family.choose(problem, target)
+    kernel.attributes["schedule"] = fusion.schedule(family.name, choice.parameters, choice.why)
+
+
+def problem_of(kernel: ir.Operation) -> Problem:
+    """The body of a kernel on tensors or memrefs, with the layouts of what it reads and writes."""
+    body = KernelBody.of_kernel(kernel)
+    ins, outs = split_operands(kernel)
+    inputs = {
+        argument: layout_of(value) for argument, value in zip(kernel.regions[0].blocks[0].arguments, ins, strict=True)
+    }
+    outputs = [layout_of(value) for value in outs] or [contiguous(value) for value in body.outputs]
+    return Problem(body, inputs, tuple(outputs))
+
+
+def split_operands(kernel: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
+    """(ins, outs) of a fusion.kernel."""
+    count = ir.DenseI32ArrayAttr(kernel.attributes["operandSegmentSizes"])[0]
+    operands = list(kernel.operands)
+    return operands[:count], operands[count:]
+
+
+def contiguous(value: ir.Value) -> Layout:
+    """The layout of a new tensor."""
+    return Layout(tuple(row_major(ir.ShapedType(value.type).shape)))
+
+
+def schedule_of(kernel: ir.Operation) -> tuple[Family, dict[str, int | str]]:
+    """The family and the parameters that a kernel's attribute names; PassFailure if it has none that we know."""
+    attributes = kernel.attributes
+    if "schedule" not in attributes:
+        raise PassFailure(kernel.location, "the kernel has no schedule: run fusion-schedule first")
+    schedule = fusion.read_schedule(attributes["schedule"])
+    assert schedule is not None, "the verifier refuses any other attribute"
+    name = schedule.family
+    names: Sequence[str] = [known.name for known in FAMILIES]
+    if name not in names:
+        raise PassFailure(kernel.location, f"unknown schedule {name!r}; allowed: {', '.join(names)}")
+    return family(name), schedule.parameters

@@ -1,0 +1,182 @@
+"""fusion-segment: splits each region into kernels that a schedule accepts.
+
+A fusion pass decides what belongs together; what one kernel can do is decided here. A region that one family
+(other than generic) accepts whole becomes one `fusion.kernel`. Otherwise its operations, in order, each join
+the latest kernel that may hold them, or start a new one. Kernels of a region are numbered so that each needs
+only earlier ones, hence the result is acyclic and in order by construction.
+
+Before: fusion.region ops. After: fusion.kernel ops on tensors, without schedules; no regions.
+
+    %s, %t = "fusion.region"(%x) ({            %0 = "fusion.kernel"(%x) ({ sum over rows })
+      %0 = sum of %x over rows           ->    %s = "fusion.kernel"(%0) ({ sqrt })
+      %1 = sqrt of %0                          %t = "fusion.kernel"(%x) ({ transpose })
+      %2 = transpose of %x
+      yield %1, %2 })
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from .errors import PassFailure
+from .graph import Graph, build, functions
+from .kernel_body import KernelBody, UnsupportedError
+from .outline import Part, outline
+from .pass_base import Pass
+from .schedules import FAMILIES
+from .structured import Generic
+
+NEAREST_KERNELS = 8  # how many of the last kernels an operation may join
+NAMED_OPERATIONS = 4
+UNREMARKABLE = ("constant", "extf", "truncf", "index_cast")
+
+
+@dataclass(frozen=True)
+class FusionSegment(Pass):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "fusion-segment"
+
+    def run(self, module: ir.Module) -> None:
+        taken: set[str] = set()
+        for function in functions(module):
+            operations = [op.operation for op in function.regions[0].blocks[0].operations]
+            for region in operations:
+                if fusion.is_op(region, "region"):
+                    _segment(region, taken)
+
+
+def _segment(region: ir.Operation, taken: set[str]) -> None:
+    if not len(region.results):
+        region.erase()  # pure, and nobody uses what it computes
+        return
+    _refuse_what_no_schedule_computes(region)
+    graph = build(region)
+    groups = _partition(graph)
+    if len(groups) == 1:
+        _become_kernel(region, taken)
+        return
+    outline(graph, [Part(tuple(group)) for group in groups])
+    for inner in _dissolve(region):
+        _segment(inner, taken)
+
+
+def _refuse_what_no_schedule_computes(region: ir.Operation) -> None:
+    """PassFailure at an operation that can't be part of any kernel."""
+    try:
+        for family in FAMILIES:
+            family.refuses(KernelBody.of_kernel(region))
+    except UnsupportedError as error:
+        raise PassFailure(error.op.location, str(error)) from None
+
+
+def _partition(graph: Graph) -> list[list[int]]:
+    """Groups of nodes, in an order in which each needs only earlier ones."""
+    everything = list(range(len(graph.nodes)))
+    judge = _Judge(graph)
+    if not everything or judge.family(everything) < len(FAMILIES) - 1:
+        return [everything]
+    groups: list[list[int]] = []
+    group_of: dict[int, int] = {}
+    for node in everything:
+        first = max((group_of[before] for before in graph.predecessors(node)), default=0)
+        candidates = range(len(groups) - 1, max(first, len(groups) - NEAREST_KERNELS) - 1, -1)
+        chosen = next((k for k in candidates if judge.may_join(groups[k], node)), len(groups))
+        if chosen == len(groups):
+            groups.append([])
+        groups[chosen].append(node)
+        group_of[node] = chosen
+    return groups
+
+
+class _Judge:
+    """Which family would run a group of nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._generics: dict[ir.Operation, Generic] = {}
+
+    def may_join(self, group: Sequence[int], node: int) -> bool:
+        """Whether a kernel would run the group with the node as well as it runs both apart."""
+        together = self.family([*group, node])
+        return together <= max(self.family(group), self.family([node]))
+
+    def family(self, group: Sequence[int]) -> int:
+        """The number of the first family that accepts the group; len(FAMILIES) if none does."""
+        body = self._body(group)
+        accepted = (k for k, family in enumerate(FAMILIES) if family.refuses(body) is None)
+        return next(accepted, len(FAMILIES))
+
+    def _body(self, group: Sequence[int]) -> KernelBody:
+        graph, inside = self._graph, set(group)
+        made = {graph.values[value] for node in group for value in graph.nodes[node].makes}
+        numbers = [value for node in group for value in graph.nodes[node].makes]
+        outputs = [
+            graph.values[value]
+            for value in numbers
+            if value in graph.returned or any(reader not in inside for reader in graph.readers[value])
+        ]
+
+        def is_input(value: ir.Value) -> bool:
+            if isinstance(value, ir.BlockArgument):
+                return True
+            return value in graph.numbers and value not in made
+
+        return KernelBody(outputs or [graph.values[numbers[-1]]], is_input, self._generics)
+
+
+def _dissolve(region: ir.Operation) -> list[ir.Operation]:
+    """Puts what is inside `region` in its place; returns the regions among it."""
+    block = region.regions[0].blocks[0]
+    for argument, operand in zip(list(block.arguments), list(region.operands), strict=True):
+        argument.replace_all_uses_with(operand)
+    for result, value in zip(list(region.results), fusion.terminator(region).operands, strict=True):
+        result.replace_all_uses_with(value)
+    moved = [op.operation for op in block.operations if op.operation.name != "fusion.yield"]
+    for op in moved:
+        op.move_before(region)
+    region.erase()
+    return [op for op in moved if fusion.is_op(op, "region")]
+
+
+def _become_kernel(region: ir.Operation, taken: set[str]) -> None:
+    """Makes `region` a fusion.kernel with the same body."""
+    kernel = ir.Operation.create(
+        "fusion.kernel",
+        results=[result.type for result in region.results],
+        operands=list(region.operands),
+        attributes={
+            "name": ir.StringAttr.get(_unique(_describe(region), taken)),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(region.operands), 0]),
+        },
+        regions=1,
+        loc=region.location,
+        ip=ir.InsertionPoint(region),
+    )
+    region.regions[0].blocks[0].append_to(kernel.regions[0])
+    for old, new in zip(list(region.results), kernel.results, strict=True):
+        old.replace_all_uses_with(new)
+    region.erase()
+
+
+def _describe(region: ir.Operation) -> str:
+    """What the kernel computes: the first few different operations of its bodies."""
+    found: dict[str, None] = {}
+    for op in region.regions[0].blocks[0].operations:
+        for block in (block for body in op.operation.regions for block in body.blocks):
+            for inner in block.operations:
+                dialect, _, mnemonic = inner.operation.name.partition(".")
+                if dialect in ("arith", "math") and mnemonic not in UNREMARKABLE:
+                    found[mnemonic] = None
+    return "_".join(list(found)[:NAMED_OPERATIONS]) or "copy"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}_{number}" for number in range(len(taken) + 1))
+    chosen = next(candidate for candidate in numbered if candidate not in taken)
+    taken.add(chosen)
+    return chosen

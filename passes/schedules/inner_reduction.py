@@ -1,0 +1,427 @@
+"""Inner reduction: rows are reduced along the axis that is contiguous in memory, with what is around it.
+
+Softmax, layer and RMS norm, mean, max, any: reductions of the same rows, chained or side by side, in one
+kernel. The threads of a row (a part of a warp, a warp, or a block) walk its columns a vector at a time:
+
+    for each level of reductions (those of a level need only earlier levels):
+        for each chunk of columns: compute the expressions, join them to vector accumulators
+        join the lanes, then the threads (warp shuffles; shared memory between warps)
+    for each chunk of columns: compute and store the outputs
+
+With `chunks` > 0 the chunks are unrolled and what they loaded stays in registers, so the row is read once;
+with `chunks` = 0 they are a loop, and each level reads the row again. Sums keep one accumulator a lane and
+are joined as a tree, which is as accurate as PyTorch's own.
+
+    parameters   vector; threads: of a row; rows: of a block; chunks: unrolled, or 0 for a loop;
+                 unroll: chunks an iteration of that loop
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...dialects.mlir import arith, ir, scf, vector
+from ...targets.target import Target
+from ..evaluate import Buffer, Evaluator
+from ..indexing import Counter, Form, Index, delinearize, linearize, of, row_major
+from ..kernel_body import KernelBody, Request, Trace
+from ..lanes import Lanes
+from ..structured import Combiner, Generic
+from .family import Choice, Launch, Parameters, Problem, element_bytes, elements, index_at, position, shape
+from .family import counters as counters_of
+from .family import widest_vector as widest
+from .machine import WARP, Machine, Row, guarded, number
+
+BLOCK = 256  # threads of a block that holds several rows
+CHUNKS = 4  # vectors of a row that a thread holds, before more threads share the row
+REGISTERS = 65536  # 32-bit registers of a multiprocessor, for one block at most
+CPU_VECTOR = 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The iteration space: counters of the rows, how many columns, and the reduction that set them."""
+
+    generic: Generic
+    counters: tuple[Counter, ...]
+    columns: int
+
+    @property
+    def count(self) -> int:
+        return math.prod(counter.extent for counter in self.counters)
+
+    def index(self, value: ir.Value, column: Form) -> Index:
+        """The element of an output at a row (and column, if it has them)."""
+        if elements(value) == self.count:
+            return index_at(position(self.counters), value)
+        inner = iter(delinearize(column, self.generic.reduction_extents))
+        outer = iter(self.counters)
+        point = [
+            next(inner) if dimension in self.generic.reduction_dims else of(next(outer))
+            for dimension in range(self.generic.rank)
+        ]
+        return index_at(linearize(point, row_major(self.generic.extents)), value)
+
+    def requests(self, outputs: Sequence[ir.Value], column: Form) -> list[Request]:
+        """The outputs' elements at a column."""
+        return [(output, self.index(output, column)) for output in outputs]
+
+    def is_wide(self, output: ir.Value) -> bool:
+        """Whether an output has a value for every column, not one a row."""
+        return elements(output) != self.count
+
+
+@dataclass(frozen=True)
+class Column:
+    """Columns that a thread handles at once; `valid` tells which of them exist, None if all do."""
+
+    counter: Counter
+    lanes: Lanes | None
+    valid: ir.Value | None
+
+    @property
+    def store_guard(self) -> ir.Value | None:
+        """Lanes that overlap the vector before store the same again; only whole vectors are left out."""
+        is_mask = self.valid is not None and isinstance(self.valid.type, ir.VectorType)
+        return None if is_mask else self.valid
+
+
+class InnerReduction:
+    """The family; see the module's docstring."""
+
+    name = "inner_reduction"
+
+    def refuses(self, body: KernelBody) -> str | None:
+        rows = _rows(body)
+        if rows is None:
+            return "it has no reduction"
+        sizes = {rows.count, rows.count * rows.columns}
+        if any(elements(output) not in sizes for output in body.outputs):
+            return f"an output has neither {rows.count} rows nor {rows.columns} columns a row"
+        column = Counter(rows.columns, "column")
+        trace = _trace(body, rows, column)
+        return _refused_reduction(body, trace, rows) or _refused_reads(body, trace, column)
+
+    def choose(self, problem: Problem, target: Target) -> Choice:
+        rows = _rows(problem.body)
+        assert rows is not None
+        if target.kind == "cpu":
+            return _cpu_choice(rows.columns)
+        return _gpu_choice(problem, rows, target)
+
+    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
+        rows = _rows(body)
+        assert rows is not None
+        per_block = int(parameters["rows"])
+        return Launch(math.ceil(rows.count / per_block), int(parameters["threads"]) * per_block)
+
+    def emit(
+        self,
+        problem: Problem,
+        parameters: Parameters,
+        machine: Machine,
+        evaluator: Evaluator,
+        outputs: Sequence[Buffer],
+    ) -> None:
+        rows = _rows(problem.body)
+        assert rows is not None
+        levels = _trace(problem.body, rows, Counter(rows.columns)).levels()
+        per_block, threads = int(parameters["rows"]), int(parameters["threads"])
+        for row in machine.rows(rows.count, per_block, threads):
+            evaluator.binding.bind_digits(rows.counters, row.number)
+            with evaluator.scope():
+                walk = _Walk(rows, row, parameters, evaluator)
+                for level in levels:
+                    _reduce_level(level, walk, machine, problem.body, evaluator)
+                _store_outputs(problem.body.outputs, outputs, walk, evaluator)
+
+
+class _Walk:
+    """A thread's way along its row, chunk by chunk: unrolled once, or as a loop each time."""
+
+    def __init__(self, rows: Rows, row: Row, parameters: Parameters, evaluator: Evaluator) -> None:
+        self.rows, self.row = rows, row
+        self._evaluator = evaluator
+        self.vector, self.threads = int(parameters["vector"]), int(parameters["threads"])
+        self._chunks, self._unroll = int(parameters["chunks"]), int(parameters["unroll"])
+        self._kept = [self._column(number(0), chunk, chunk) for chunk in range(self._chunks)]
+
+    def accumulate(
+        self, first: Sequence[ir.Value], step: Callable[[Column, Sequence[ir.Value]], list[ir.Value]]
+    ) -> list[ir.Value]:
+        """Folds `step` over the row's chunks, starting from `first`."""
+        if self._kept:
+            carried = list(first)
+            for column in self._kept:
+                carried = step(column, carried)
+            return carried
+        loop = scf.ForOp(number(0), number(self._iterations), number(1), list(first))
+        with ir.InsertionPoint(loop.body), self._evaluator.scope():
+            carried = list(loop.inner_iter_args)
+            for column in self._unrolled(loop.induction_variable):
+                carried = step(column, carried)
+            scf.YieldOp(carried)
+        return list(loop.results)
+
+    def visit(self) -> Iterator[list[Column]]:
+        """Runs the loop's body for all chunks, several at once."""
+        if self._kept:
+            yield self._kept
+            return
+        loop = scf.ForOp(number(0), number(self._iterations), number(1))
+        with ir.InsertionPoint(loop.body), self._evaluator.scope():
+            yield self._unrolled(loop.induction_variable)
+            scf.YieldOp([])
+
+    @property
+    def _iterations(self) -> int:
+        return math.ceil(self.rows.columns / (self.vector * self.threads * self._unroll))
+
+    def _unrolled(self, iteration: ir.Value) -> list[Column]:
+        base = arith.MulIOp(iteration, number(self._unroll)).result
+        last = (self._iterations - 1) * self._unroll
+        return [self._column(base, step, last + step) for step in range(self._unroll)]
+
+    def _column(self, base: ir.Value, step: int, furthest: int) -> Column:
+        """Chunk base + step; `furthest` is the last chunk it can be."""
+        chunk = arith.AddIOp(base, number(step)).result
+        thread = arith.AddIOp(arith.MulIOp(chunk, number(self.threads)).result, self.row.thread).result
+        start = arith.MulIOp(thread, number(self.vector)).result
+        columns, width = self.rows.columns, self.vector
+        counter = Counter(columns, "column")
+        lanes = Lanes(width, (counter,), aligned=columns % width == 0) if width > 1 else None
+        if (furthest + 1) * self.threads * width <= columns:
+            self._evaluator.binding.bind(counter, start)
+            return Column(counter, lanes, None)
+        clamped = arith.MinUIOp(start, number(columns - width)).result
+        self._evaluator.binding.bind(counter, clamped)
+        return Column(counter, lanes, self._validity(start, clamped))
+
+    def _validity(self, start: ir.Value, clamped: ir.Value) -> ir.Value:
+        """A vector past the end stands at the last whole one: lanes that belong to another are not valid."""
+        if self.rows.columns % self.vector == 0:
+            bound = number(self.rows.columns)
+            return arith.CmpIOp(arith.CmpIPredicate.ult, start, bound).result
+        type_ = ir.VectorType.get([self.vector], ir.IndexType.get())
+        numbers = ir.DenseElementsAttr.get(
+            [ir.IntegerAttr.get(ir.IndexType.get(), lane) for lane in range(self.vector)], type_
+        )
+        overlap = vector.BroadcastOp(type_, arith.SubIOp(start, clamped).result).result
+        lane = arith.ConstantOp(type_, numbers).result
+        return arith.CmpIOp(arith.CmpIPredicate.uge, lane, overlap).result
+
+
+def _reduce_level(
+    level: Sequence[Request], walk: _Walk, machine: Machine, body: KernelBody, evaluator: Evaluator
+) -> None:
+    parts = [_Partial(value, index, body.generic(value.owner.operation)) for value, index in level]
+
+    def step(column: Column, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        return [part.join(column, so_far, evaluator) for part, so_far in zip(parts, carried, strict=True)]
+
+    width = walk.vector
+    totals = walk.accumulate([part.start(width) for part in parts], step)
+    for part, total in zip(parts, totals, strict=True):
+        lanes_joined = _join_lanes(total, part.combine)
+        result = machine.combine(lanes_joined, part.combine, walk.threads)
+        evaluator.remember(part.value, part.index, part.with_init(result, evaluator))
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """A reduction's result under way."""
+
+    value: ir.Value
+    index: Index
+    generic: Generic
+
+    @property
+    def _number(self) -> int:
+        return ir.OpResult(self.value).result_number
+
+    @property
+    def combiner(self) -> Combiner:
+        combiner = self.generic.combiner(self._number)
+        assert combiner is not None
+        return combiner
+
+    def combine(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        attributes = dict(self.combiner.attributes)
+        operation = self.combiner.operation
+        return ir.Operation.create(operation, [left.type], [left, right], attributes=attributes).result
+
+    def start(self, width: int) -> ir.Value:
+        """An accumulator that holds nothing yet."""
+        neutral = arith.ConstantOp(self.combiner.element_type, self.combiner.neutral).result
+        return neutral if width == 1 else _splat(neutral, width)
+
+    def join(self, column: Column, so_far: ir.Value, evaluator: Evaluator) -> ir.Value:
+        """Adds a chunk's values to the accumulator."""
+        inner = delinearize(of(column.counter), self.generic.reduction_extents)
+        point = self.generic.dimensions(self._number, self.index, inner)
+        value = evaluator.partial(self.generic, self.value, point, column.lanes)
+        if column.lanes is not None and not isinstance(value.type, ir.VectorType):
+            value = _splat(value, column.lanes.count)
+        if column.valid is not None:
+            value = arith.SelectOp(column.valid, value, self.start(column.lanes.count if column.lanes else 1))
+            value = value.result
+        return self.combine(so_far, value)
+
+    def with_init(self, total: ir.Value, evaluator: Evaluator) -> ir.Value:
+        """What the result starts from, joined at the end; a neutral one is left out."""
+        init = self.generic.inits[self._number]
+        if _is_filled_with(init, self.combiner.neutral):
+            return total
+        return self.combine(evaluator.at(init, self.index), total)
+
+
+def _store_outputs(values: Sequence[ir.Value], buffers: Sequence[Buffer], walk: _Walk, evaluator: Evaluator) -> None:
+    pairs = list(zip(values, buffers, strict=True))
+    wide = [(value, buffer) for value, buffer in pairs if walk.rows.is_wide(value)]
+    if wide:
+        for columns in walk.visit():
+            _store_columns(wide, columns, walk, evaluator)
+    first = arith.CmpIOp(arith.CmpIPredicate.eq, walk.row.thread, number(0)).result
+    for value, buffer in pairs:
+        if not walk.rows.is_wide(value):
+            index = walk.rows.index(value, Form())
+            evaluator.at(value, index)
+            with guarded(_and(first, walk.row.inside)):
+                evaluator.store(value, index, None, buffer)
+
+
+def _store_columns(
+    wide: Sequence[tuple[ir.Value, Buffer]], columns: Sequence[Column], walk: _Walk, evaluator: Evaluator
+) -> None:
+    """Computes all before it stores any, so that nothing waits for a store."""
+    todo = [
+        (value, walk.rows.index(value, of(column.counter)), column, buffer)
+        for column in columns
+        for value, buffer in wide
+    ]
+    for value, index, column, _ in todo:
+        evaluator.at(value, index, column.lanes)
+    for value, index, column, buffer in todo:
+        with guarded(_and(column.store_guard, walk.row.inside)):
+            evaluator.store(value, index, column.lanes, buffer)
+
+
+def _rows(body: KernelBody) -> Rows | None:
+    """The space that the first reduction sets: its parallel dimensions are rows."""
+    requests = [(output, index_at(position(counters_of(shape(output))), output)) for output in body.outputs]
+    reductions = body.trace(requests).reductions
+    if not reductions:
+        return None
+    generic = body.generic(reductions[0][0].owner.operation)
+    parallel = [e for d, e in enumerate(generic.extents) if d not in generic.reduction_dims]
+    return Rows(generic, tuple(counters_of(parallel)), math.prod(generic.reduction_extents))
+
+
+def _trace(body: KernelBody, rows: Rows, column: Counter) -> Trace:
+    def point(generic: Generic) -> Sequence[Form] | None:
+        if math.prod(generic.reduction_extents) != rows.columns:
+            return None
+        return delinearize(of(column), generic.reduction_extents)
+
+    return body.trace(rows.requests(body.outputs, of(column)), point)
+
+
+def _refused_reduction(body: KernelBody, trace: Trace, rows: Rows) -> str | None:
+    if rows.columns == 0 or rows.count == 0:
+        return "it has no rows or no columns"
+    for value, index in trace.reductions:
+        generic = body.generic(value.owner.operation)
+        if math.prod(generic.reduction_extents) != rows.columns:
+            return f"its reductions run over {rows.columns} and {math.prod(generic.reduction_extents)} elements"
+        if generic.combiner(ir.OpResult(value).result_number) is None:
+            return "a reduction's partial results can't be joined"
+        if not {atom for form in index for atom in form.atoms()} <= set(rows.counters):
+            return "a reduction is needed at a place that is not a row"
+    return None
+
+
+def _refused_reads(body: KernelBody, trace: Trace, column: Counter) -> str | None:
+    """Most of what is read along the columns must be contiguous."""
+    lanes = Lanes(1, (column,))
+    contiguous = strided = 0
+    for value, index in trace.reads:
+        step = lanes.step(linearize(index, row_major(shape(value))))
+        contiguous += element_bytes(value) * (step == 1)
+        strided += element_bytes(value) * (step not in (0, 1))
+    return "it reduces along an axis that is not contiguous" if strided > contiguous else None
+
+
+def _cpu_choice(columns: int) -> Choice:
+    width = min(CPU_VECTOR, 1 << columns.bit_length() - 1)
+    unroll = 2 if columns >= 8 * width else 1
+    parameters: Parameters = {"vector": width, "threads": 1, "rows": 1, "chunks": 0, "unroll": unroll}
+    return Choice(parameters, f"one thread walks rows of {columns} columns, {width} at a time")
+
+
+def _gpu_choice(problem: Problem, rows: Rows, target: Target) -> Choice:
+    columns = rows.columns
+    width = math.gcd(widest(problem), columns)
+    vectors = columns // width
+    threads = min(_power_of_two(vectors), WARP)
+    while threads < target.max_threads_per_block and not _fits(problem, rows, vectors, threads, width):
+        threads *= 2
+    per_block = max(1, BLOCK // threads) if threads <= WARP else 1
+    if _fits(problem, rows, vectors, threads, width):
+        chunks = math.ceil(vectors / threads)
+        why = f"{columns} columns stay in registers: {threads} threads with {chunks} vectors of {width} each"
+        return Choice(_parameters(width, threads, per_block, chunks, 1), why)
+    unroll = 4 if vectors >= 8 * threads else 1
+    why = f"{columns} columns are more than registers hold: {threads} threads walk them at each level"
+    return Choice(_parameters(width, threads, per_block, 0, unroll), why)
+
+
+def _parameters(width: int, threads: int, rows: int, chunks: int, unroll: int) -> Parameters:
+    return {"vector": width, "threads": threads, "rows": rows, "chunks": chunks, "unroll": unroll}
+
+
+def _fits(problem: Problem, rows: Rows, vectors: int, threads: int, width: int) -> bool:
+    """Whether a thread can hold its part of the row: few vectors, and registers for what is kept."""
+    chunks = math.ceil(vectors / threads)
+    trace = _trace(problem.body, rows, Counter(rows.columns))
+    read = {value for value, _ in trace.reads if elements(value) >= rows.count * rows.columns}
+    kept = 1 + sum(element_bytes(value) / 4 for value in read)
+    registers = chunks * width * kept + 24
+    return chunks <= CHUNKS and registers * max(threads, BLOCK) <= REGISTERS
+
+
+def _power_of_two(value: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (value - 1).bit_length()
+
+
+def _is_filled_with(init: ir.Value, attribute: ir.Attribute) -> bool:
+    if isinstance(init, ir.BlockArgument) or init.owner.name != "linalg.fill":
+        return False
+    scalar = init.owner.operands[0]
+    if isinstance(scalar, ir.BlockArgument) or scalar.owner.name != "arith.constant":
+        return False
+    return scalar.owner.attributes["value"] == attribute
+
+
+def _splat(value: ir.Value, width: int) -> ir.Value:
+    return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
+
+
+def _join_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """Lanes joined as a tree."""
+    if not isinstance(value.type, ir.VectorType):
+        return value
+    width = ir.VectorType(value.type).shape[0]
+    parts = [vector.ExtractOp(value, [], [lane]).result for lane in range(width)]
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [combine(parts[k], parts[k + half]) for k in range(half)]
+    return parts[0]
+
+
+def _and(one: ir.Value | None, other: ir.Value | None) -> ir.Value | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return arith.AndIOp(one, other).result
