@@ -83,9 +83,10 @@ class Groups:
         for node in self.earlier[group]:
             yield of[node]
 
-    def separated(self, first: int, second: int) -> bool:
-        """Whether a path is known to lead from `first` through a call to `second`: they can never be merged."""
-        return self.calls_after[first] & self.calls_before[second] != 0
+    def separated(self, one: int, other: int) -> bool:
+        """Whether a path is known to lead through a call from one to the other: they can never be merged."""
+        before, after = self.calls_before, self.calls_after
+        return after[one] & before[other] != 0 or after[other] & before[one] != 0
 
     def between(self, first: int, second: int) -> Between | int:
         """What lies between two groups (`first` in the lower slot), or a group on a path from one to the other."""

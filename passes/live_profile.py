@@ -78,28 +78,41 @@ class LiveProfile:
         return found
 
     def _apply(self, change: Change) -> None:
+        """Changes the profile where the old and the new interval differ."""
         memory, old, new = change
-        if old is not None:
-            self.bytes[old[0] : old[1] + 1] -= self.sizes[memory]
-        if new is not None:
-            self.bytes[new[0] : new[1] + 1] += self.sizes[memory]
         self.intervals[memory] = new
+        if old is None or new is None:
+            low, high = old or new or (0, -1)
+            self._add(low, high + 1, self.sizes[memory] if old is None else -self.sizes[memory])
+            return
+        self._add(new[0], old[0], self.sizes[memory])
+        self._add(old[0], new[0], -self.sizes[memory])
+        self._add(old[1] + 1, new[1] + 1, self.sizes[memory])
+        self._add(new[1] + 1, old[1] + 1, -self.sizes[memory])
+
+    def _add(self, start: int, end: int, size: int) -> None:
+        if start < end:
+            self.bytes[start:end] += size
 
     def _interval(self, memory: int, slots: Mapping[int, int], pair: Sequence[int]) -> Interval | None:
         """Where a memory is live once groups are in `slots` and the `pair` is one group."""
         groups = self.groups
+        slot = groups.slot
         maker = groups.of[groups.graph.makers[memory]]
-        start = slots.get(maker, groups.slot[maker])
+        start = slots.get(maker, slot[maker])
         if memory in self.kept:
             return start, len(groups.at) - 1
-        own = pair if maker in pair else ()
         known = self._last_user_unless_moved(memory, slots)
         if known is not None:
             return start, known
-        users = [user for user in self._users(memory) if user != maker and user not in own]
-        if not users and groups.graph.nodes[groups.graph.makers[memory]].fusible:
-            return None
-        return start, max((slots.get(user, groups.slot[user]) for user in users), default=start)
+        own = pair if maker in pair else (maker,)
+        last = -1
+        for user in groups.readers[memory] if len(self.aliases[memory]) == 1 else self._users(memory):
+            if user not in own:
+                last = max(last, slots[user] if user in slots else slot[user])
+        if last < 0:
+            return None if groups.graph.nodes[groups.graph.makers[memory]].fusible else (start, start)
+        return start, last
 
     def _users(self, memory: int) -> list[int]:
         """The groups that use a memory, through whatever alias."""
@@ -111,7 +124,7 @@ class LiveProfile:
         """A shortcut for a memory with many readers, whose last one does not move."""
         groups, old = self.groups, self.intervals[memory]
         readers = groups.readers[memory]
-        if old is None or len(readers) <= FEW_READERS or len(self.aliases[memory]) > 1:
+        if len(readers) <= FEW_READERS or old is None or len(self.aliases[memory]) > 1:
             return None
         moved = [group for group in slots if group in readers]
         if any(groups.slot[group] == old[1] for group in moved):

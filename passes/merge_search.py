@@ -26,7 +26,7 @@ from .live_profile import LiveProfile
 SIBLINGS = 4
 """How many of the next consumers of a value each consumer is paired with at first."""
 MANY = 16
-"""Values with more consumers than this do not make their consumers look for pairs again after a merge."""
+"""Consumers of a value that has more of them are paired with the next one only, and not again after a merge."""
 
 Pair = tuple[int, int]
 
@@ -80,17 +80,24 @@ class MergeSearch:
             if maker >= 0 and graph.nodes[maker].fusible:
                 yield from ((maker, reader) for reader in fusible)
             if self.horizontal:
+                near = SIBLINGS if len(fusible) <= MANY else 1
                 for number, reader in enumerate(fusible):
-                    yield from ((reader, other) for other in fusible[number + 1 : number + 1 + SIBLINGS])
+                    yield from ((reader, other) for other in fusible[number + 1 : number + 1 + near])
 
     def _push(self, one: int, other: int) -> None:
         pair = (one, other) if one < other else (other, one)
-        saved = self._saved(*pair) if one != other else 0
+        saved = 0 if one == other or self._hopeless(*pair) else self._saved(*pair)
         if saved == 0 or self.queued.get(pair) == saved or self.refused.get(pair) == saved:
             return
         self.queued[pair] = saved
         distance = abs(self.groups.slot[one] - self.groups.slot[other])
         heapq.heappush(self.queue, (-saved, distance, pair))
+
+    def _hopeless(self, one: int, other: int) -> bool:
+        """Whether two groups can't be merged, whatever else is."""
+        groups = self.groups
+        size = len(groups.members[one]) + len(groups.members[other])
+        return why_not_this_size(size, self.max_region_ops) is not None or groups.separated(one, other)
 
     def _saved(self, one: int, other: int) -> int:
         """The bytes that need not be moved if two groups are one."""
@@ -111,12 +118,9 @@ class MergeSearch:
         if now != pair or self._saved(*pair) != saved:
             self._push(*now)
             return
+        if self._hopeless(*pair):
+            return
         first, second = sorted(pair, key=lambda group: groups.slot[group])
-        size = len(groups.members[first]) + len(groups.members[second])
-        if why_not_this_size(size, self.max_region_ops) is not None:
-            return
-        if groups.separated(first, second):
-            return
         if not self.horizontal and not _passed(groups, first, second):
             return
         between = groups.between(first, second)
