@@ -107,6 +107,7 @@ class _Rewriter:
         self.argument_types = {argument: argument.type for argument in self.block.arguments}
         self.memory: dict[ir.Value, ir.Value] = {}
         self.buffers: dict[tuple[int, ir.Type], ir.Value] = {}
+        self.rewritten: dict[ir.Value, ir.Value] = {}
         self.places: dict[int, tuple[ir.Value, int]] = {}
         self.opening: dict[int, list[tuple[Pool, list[Storage]]]] = defaultdict(list)
         self.closing: dict[int, list[ir.Value]] = defaultdict(list)
@@ -120,7 +121,7 @@ class _Rewriter:
                 self._open_pools(step)
                 _REWRITES.get(op.name, _Rewriter.copy)(self, step, op)
                 for value in self.closing[step]:
-                    ir.Operation.create("memref.dealloc", operands=[value])
+                    ir.Operation.create("memref.dealloc", operands=[self._latest(value)])
         for op in reversed(self.storages.operations):
             op.erase()
         self._retype_function()
@@ -196,6 +197,12 @@ class _Rewriter:
                 self._close_after_last_reader(storage, self.buffers[key])
         return self.buffers[key]
 
+    def _latest(self, memory: ir.Value) -> ir.Value:
+        """What names this memory after the calls that wrote it: the old name may not be used any more."""
+        while memory in self.rewritten:
+            memory = self.rewritten[memory]
+        return memory
+
     def _close_after_last_reader(self, storage: Storage, memory: ir.Value) -> None:
         if not storage.escapes:
             self.closing[storage.end].append(memory)
@@ -216,7 +223,9 @@ class _Rewriter:
         )
         for number, (old, new) in enumerate(zip(op.results, call.results, strict=True)):
             self.memory[old] = new
-            if is_tensor(old) and number not in tied:
+            if number in tied:
+                self.rewritten[operands[tied[number]]] = new
+            elif is_tensor(old):
                 storage = self.storages.of[old]
                 self.buffers[id(storage), new.type] = new
                 self._close_after_last_reader(storage, new)

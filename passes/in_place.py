@@ -46,9 +46,8 @@ def refuse_in_place(kernel: ir.Operation, inputs: Sequence[int], output: int) ->
 
 
 def _schedule_family(kernel: ir.Operation) -> str | None:
-    if "schedule" not in kernel.attributes:
-        return None
-    return ir.StringAttr(fusion.ScheduleAttr(kernel.attributes["schedule"]).family).value
+    schedule = fusion.read_schedule(kernel.attributes["schedule"]) if "schedule" in kernel.attributes else None
+    return None if schedule is None else schedule.family
 
 
 def _same_bytes(one: ir.Type, other: ir.Type) -> bool:

@@ -76,9 +76,8 @@ def laid_out_memref(tensor: ir.Type, layout: ir.Attribute | None) -> ir.MemRefTy
 
     The layout's offset is not part of the type: a pointer to the first element is what is handed over.
     """
-    if not isinstance(layout, fusion.LayoutAttr):
-        return contiguous_memref(tensor)
-    return strided_memref(tensor, fusion.integers(layout.strides))
+    found = None if layout is None else fusion.read_layout(layout)
+    return contiguous_memref(tensor) if found is None else strided_memref(tensor, found.strides)
 
 
 def row_major_strides(shape: Sequence[int]) -> list[int]:

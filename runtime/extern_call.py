@@ -119,8 +119,9 @@ def place(entry: Entry, device: torch.device) -> Entry:
 
 def read_entry(attribute: ir.Attribute) -> Entry:
     """An entry of `args` as a constant, a `Slot`, or a list of these."""
-    if isinstance(attribute, fusion.OperandAttr):
-        return Slot(ir.IntegerAttr(attribute.index).value)
+    operand = fusion.read_operand(attribute)
+    if operand is not None:
+        return Slot(operand)
     if isinstance(attribute, ir.ArrayAttr):
         return [read_entry(element) for element in attribute]
     if isinstance(attribute, ir.UnitAttr):

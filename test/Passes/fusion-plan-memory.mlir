@@ -198,7 +198,7 @@ func.func @returned_view(%x: tensor<64xf32>) -> (tensor<4xf32>, tensor<64xf32>, 
 
 // CHECK-LABEL: func.func @booleans_and_layouts
 // CHECK-SAME:    (%[[M:.*]]: memref<4xi8> {fusion.dtype = "bool"}
-// CHECK-SAME:     %[[X:.*]]: memref<4x8xf32, strided<[1, 4]>> {fusion.layout = #fusion.layout<[1, 4], 0 : i64, 16 : i64>})
+// CHECK-SAME:     %[[X:.*]]: memref<4x8xf32, strided<[1, 4]>> {fusion.layout = #fusion.layout<[1, 4], 0, 16>})
 // CHECK-SAME:    -> (memref<4xi8> {fusion.dtype = "bool"}, memref<4x8xf32, strided<[1, 4]>> {fusion.layout
 // CHECK:         %[[N:.*]] = "fusion.extern"(%[[M]])
 // CHECK-SAME:      dtypes = ["bool"]
@@ -230,7 +230,7 @@ func.func @booleans_and_layouts(
 // CHECK-SAME:      (memref<4x8xf32, strided<[1, 4]>>) -> memref<4x8xf32, strided<[1, 4]>>
 // CHECK-NEXT:    %[[C:.*]] = memref.alloc() : memref<4x8xf32>
 // CHECK-NEXT:    "fusion.kernel"(%[[B]], %[[C]])
-// CHECK:         memref.dealloc %[[A]]
+// CHECK:         memref.dealloc %[[B]]
 // CHECK-NEXT:    return
 func.func @library_results(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %a = "fusion.extern"(%x) {op = "aten.cos.default", args = [#fusion.operand<0>], layouts = [#fusion.layout<[1, 4], 0, 16>]}
