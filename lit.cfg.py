@@ -13,7 +13,6 @@ from pathlib import Path
 
 import lit.formats
 from lit.TestingConfig import TestingConfig
-
 from mlir_fusion.targets.toolkit import find_ptxas
 
 config: TestingConfig = globals()["config"]

@@ -40,7 +40,7 @@ class Instruments:
 QUIET = Instruments()
 
 
-def make_context(allow_unregistered: bool = False) -> ir.Context:
+def make_context() -> ir.Context:
     """A context that knows the fusion dialect.
 
     One thread: our functions are few, starting a thread pool costs more than it gives, and diagnostics and
@@ -48,7 +48,6 @@ def make_context(allow_unregistered: bool = False) -> ir.Context:
     """
     context = ir.Context()
     context.enable_multithreading(False)
-    context.allow_unregistered_dialects = allow_unregistered
     fusion.load(context)
     return context
 
@@ -118,6 +117,8 @@ class _Progress:
                 self.user_fault = True
                 failure.location.emit_error(failure.message)
                 handle.signal_pass_failure()
+                return
+            _emit_faults(module, handle, inside_bodies=False, allow_unknown=True)
 
         return run
 
@@ -128,6 +129,27 @@ class _Progress:
             rest = rest[rest.index(self.started[-1]) + 1 :]
         upstream = rest[0] if rest and isinstance(rest[0], str) else ""
         return " or ".join(filter(None, (self.current, upstream)))
+
+
+def verify(module: ir.Module, allow_unknown: bool = False) -> None:
+    """Verifies the fusion ops of a module that was just parsed; UserError with what is wrong."""
+
+    def check(_: ir.Operation, handle: passmanager.ExternalPass) -> None:
+        _emit_faults(module, handle, inside_bodies=True, allow_unknown=allow_unknown)
+
+    with module.context, ir.Location.unknown():
+        manager = passmanager.PassManager(ROOT)
+        manager.add(check, name="Verify", argument="verify")
+        try:
+            manager.run(module.operation)
+        except ir.MLIRError as error:
+            raise UserError("the module is not valid", diagnostics_of(error)) from None
+
+
+def _emit_faults(module: ir.Module, handle: passmanager.ExternalPass, inside_bodies: bool, allow_unknown: bool) -> None:
+    for fault in fusion.faults(module.operation, inside_bodies, allow_unknown):
+        fault.location.emit_error(fault.message)
+        handle.signal_pass_failure()
 
 
 def _manager(

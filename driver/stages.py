@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..dialects.mlir import ir
 from ..passes import PASSES
+from ..passes.fusion_expand_math import FusionExpandMath
 from ..passes.pass_base import Pass, check_choice
 from ..targets.target import Target
 from .errors import Diagnostic, UserError
@@ -37,14 +38,18 @@ KERNEL_CODE = ("gpu.", "func.", "scf.", "cf.", "arith.", "math.", "complex.", "v
 # Kernels have static shapes, so a memref argument is a bare pointer
 TO_NVVM = (
     "gpu.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-    "convert-vector-to-llvm,convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},"
-    "convert-math-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
+    # Vectors too, since the module says how wide an index is and convert-vector-to-llvm wouldn't ask
+    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},"
+    "convert-math-to-llvm,canonicalize,cse,reconcile-unrealized-casts)",
 )
 TO_LLVM = (
-    "builtin.module(canonicalize,cse,convert-vector-to-scf,expand-strided-metadata,lower-affine,"
-    "convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,convert-math-to-libm,"
-    "convert-complex-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
-    "convert-arith-to-llvm,convert-cf-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
+    # Functions of 16-bit floats are those of f32
+    "builtin.module(canonicalize,cse,convert-math-to-funcs,math-extend-to-supported-types{target-type=f32})",
+    FusionExpandMath(),
+    "builtin.module(arith-expand{include-bf16=1},convert-math-to-llvm{approximate-log1p=0},convert-math-to-libm,"
+    "convert-vector-to-llvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-arith-to-llvm,"
+    "finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,"
+    "convert-ub-to-llvm,convert-index-to-llvm,canonicalize,cse,reconcile-unrealized-casts)",
 )
 
 
@@ -83,7 +88,7 @@ def _gpu_stages(target: Target) -> tuple[Stage, ...]:
         # Each schedule emits its kernel
         Stage("gpu", _present(_make("fusion-to-gpu")), HOST, KERNEL_CODE),
         # Only the kernels: the host function is run as it stands
-        Stage("nvvm", (TO_NVVM,), HOST, ("llvm.", "nvvm.")),
+        Stage("nvvm", TO_NVVM, HOST, ("llvm.", "nvvm.")),
     )
 
 
@@ -92,7 +97,7 @@ def _cpu_stages() -> tuple[Stage, ...]:
         # Loops over the same kernels
         Stage("gpu", _present(_make("fusion-to-cpu")), HOST, KERNEL_CODE),
         # Only the kernels: the host function is run as it stands
-        Stage("llvm", (TO_LLVM,), HOST, ("llvm.",)),
+        Stage("llvm", TO_LLVM, HOST, ("llvm.",)),
     )
 
 

@@ -21,6 +21,7 @@ _NAMES = (
     "FusionReport",
     "FusionToGpu",
     "FusionToCpu",
+    "FusionExpandMath",
 )
 
 

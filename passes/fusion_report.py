@@ -114,13 +114,13 @@ def _facts_of_memory(
 
 def _describe(kernel: ir.Operation) -> ir.Attribute:
     attributes = kernel.attributes
-    family = fusion.ScheduleAttr(attributes["schedule"]).family if "schedule" in attributes else None
+    schedule = fusion.read_schedule(attributes["schedule"]) if "schedule" in attributes else None
     return ir.DictAttr.get(
         {
             "name": attributes["name"],
             "ops": _integer(count_ops(kernel)),
             "bytes": _integer(moved_bytes(kernel)),
-            "schedule": ir.StringAttr.get("") if family is None else family,
+            "schedule": ir.StringAttr.get("" if schedule is None else schedule.family),
         }
     )
 

@@ -55,7 +55,9 @@ def _make_function(kernel: ir.Operation, name: str, block: ir.Block) -> None:
     threads = family.launch(problem.body, parameters).threads
     types = [operand.type for operand in kernel.operands]
     with ir.InsertionPoint(block), kernel.location:
-        function = gpu.GPUFuncOp(ir.FunctionType.get(types, []), name, kernel=True, known_block_size=[threads, 1, 1])
+        function = gpu.GPUFuncOp(ir.FunctionType.get(types, []), name, known_block_size=[threads, 1, 1])
+        # The constructor's own `kernel=True` adds an attribute `gpu.kernel` that the lowering adds again
+        function.attributes["kernel"] = ir.UnitAttr.get()
         entry = ir.Block.create_at_start(function.regions[0], types)
         with ir.InsertionPoint(entry):
             emit_body(problem, family, parameters, GpuMachine(function, threads), list(entry.arguments))

@@ -24,7 +24,7 @@ from ..driver.errors import Diagnostic, InternalError, UserError, diagnostic
 from ..driver.pipeline import run_steps
 from ..driver.pipeline_text import Step, resolve
 from ..driver.report import print_json, print_table, report
-from ..driver.runner import make_context, print_module
+from ..driver.runner import make_context, print_module, verify
 from ..targets.llvm import CodegenError
 from .arguments import Arguments, list_passes, parse_arguments
 from .expected import compare, read_expectations
@@ -92,13 +92,15 @@ class _Session:
         return output
 
     def _process(self, chunk: Chunk) -> str | bytes | None:
-        context = make_context(self.arguments.allow_unregistered)
+        context = make_context()
         if self.arguments.verify_diagnostics:
             context.emit_error_diagnostics = True
         handler = context.attach_diagnostic_handler(lambda info: self._receive(info, chunk))
         try:
             with context, ir.Location.unknown():
-                return self._transform(chunk.parse())
+                module = chunk.parse()
+                verify(module, self.arguments.allow_unregistered)
+                return self._transform(module)
         except UserError as error:
             self._fail(error, chunk)
             return None

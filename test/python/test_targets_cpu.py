@@ -7,21 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import llvmlite.binding as llvmlite
 import numpy as np
 import pytest
-from mlir_fusion.dialects.mlir import ir, passmanager
+from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.runner import run_stage
+from mlir_fusion.driver.stages import TO_LLVM
 from mlir_fusion.targets import cpu
 from mlir_fusion.targets.llvm import CodegenError
-from mlir_fusion.targets.lowering import expand_expm1, translate
-
-EXTEND = (
-    "builtin.module(builtin.module(convert-math-to-funcs,math-extend-to-supported-types{target-type=f32}))"
-)
-LOWER_CPU = (
-    "builtin.module(builtin.module(arith-expand{include-bf16=1},"
-    "convert-math-to-llvm{approximate-log1p=0},convert-math-to-libm,"
-    "convert-vector-to-llvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,convert-arith-to-llvm,"
-    "finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-cf-to-llvm,"
-    "convert-ub-to-llvm,convert-index-to-llvm,reconcile-unrealized-casts))"
-)
+from mlir_fusion.targets.lowering import translate
 
 SOFTMAX = """
 module { module @kernels {
@@ -75,9 +66,7 @@ module { module @kernels {
 def lowered(source: str) -> str:
     with ir.Context():
         module = ir.Module.parse(source)
-        passmanager.PassManager.parse(EXTEND).run(module.operation)
-        expand_expm1(module.operation)
-        passmanager.PassManager.parse(LOWER_CPU).run(module.operation)
+        run_stage(module, "llvm", TO_LLVM)
         return translate(module.body.operations[0].operation)
 
 
@@ -188,9 +177,7 @@ def test_an_unknown_name():
 
 def test_a_missing_symbol_is_named():
     with pytest.raises(CodegenError, match=r"not found: \['no_such_function'\]"):
-        cpu.jit(
-            "declare void @no_such_function()\ndefine void @f() { call void @no_such_function() ret void }"
-        )
+        cpu.jit("declare void @no_such_function()\ndefine void @f() { call void @no_such_function() ret void }")
     assert called(cpu.jit(constant(3))) == 3
 
 

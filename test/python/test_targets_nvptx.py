@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from mlir_fusion.dialects.mlir import ir, passmanager
+from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.runner import run_stage
+from mlir_fusion.driver.stages import TO_NVVM
 from mlir_fusion.targets import libdevice, toolkit
 from mlir_fusion.targets.llvm import CodegenError
 from mlir_fusion.targets.lowering import translate
@@ -22,11 +24,6 @@ from mlir_fusion.targets.target import Target
 GPUS = ["sm_80", "sm_90", "sm_90a", "sm_100"]
 SM_90 = Target.parse("sm_90")
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
-
-LOWER_GPU = (
-    "builtin.module(gpu.module(expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-vector-to-llvm,"
-    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},convert-math-to-llvm,reconcile-unrealized-casts))"
-)
 
 # A block of 256 threads takes a row of 4096: 8 elements at a time, twice
 SOFTMAX = """
@@ -95,8 +92,7 @@ def kernel(body: str, result: str = "%r", scalar: str = "float") -> str:
     """A kernel of two scalars of a type that stores one result."""
     declared = sorted(set(re.findall(r"@([\w.]+)\((\w+ [^)]*)\)", body)))
     declarations = "\n".join(
-        f"declare {scalar} @{name}({', '.join([scalar] * (arguments.count(',') + 1))})"
-        for name, arguments in declared
+        f"declare {scalar} @{name}({', '.join([scalar] * (arguments.count(',') + 1))})" for name, arguments in declared
     )
     return (
         f"define ptx_kernel void @k(ptr addrspace(1) %p, {scalar} %a, {scalar} %b) {{\n{body}\n"
@@ -113,15 +109,13 @@ def instructions(ptx: str) -> list[str]:
 def lowered(source: str) -> str:
     with ir.Context():
         module = ir.Module.parse(source)
-        passmanager.PassManager.parse(LOWER_GPU).run(module.operation)
+        run_stage(module, "nvvm", TO_NVVM)
         return translate(module.body.operations[0].operation)
 
 
 @pytest.mark.parametrize(("scalar", "suffix"), [("float", "f32"), ("double", "f64"), ("half", "f16")])
 def test_a_product_and_a_sum_stay_two_roundings(scalar, suffix):
-    ptx = compile_to_ptx(
-        kernel(f"%m = fmul {scalar} %a, %b\n%r = fadd {scalar} %m, %a", scalar=scalar), SM_90
-    )
+    ptx = compile_to_ptx(kernel(f"%m = fmul {scalar} %a, %b\n%r = fadd {scalar} %m, %a", scalar=scalar), SM_90)
     assert f"mul.rn.{suffix}" in ptx and f"add.rn.{suffix}" in ptx and "fma" not in ptx
 
 
