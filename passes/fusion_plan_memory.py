@@ -218,9 +218,7 @@ class _Rewriter:
             operands[tied[number]].type if number in tied else _memory_type(result, layouts[number])
             for number, result in enumerate(op.results)
         ]
-        call = ir.Operation.create(
-            op.name, operands=operands, results=types, attributes=_extern_notes(op, original)
-        )
+        call = ir.Operation.create(op.name, operands=operands, results=types, attributes=_extern_notes(op, original))
         for number, (old, new) in enumerate(zip(op.results, call.results, strict=True)):
             self.memory[old] = new
             if number in tied:
@@ -287,9 +285,9 @@ def _allocate(memory: ir.MemRefType, alignment: int | None = None) -> ir.Value:
 
 def _view_pool(pool: ir.Value, offset: int, memory: ir.MemRefType) -> ir.Value:
     index = ir.IntegerAttr.get(ir.IndexType.get(), offset)
-    position = ir.Operation.create(
-        "arith.constant", results=[ir.IndexType.get()], attributes={"value": index}
-    ).results[0]
+    position = ir.Operation.create("arith.constant", results=[ir.IndexType.get()], attributes={"value": index}).results[
+        0
+    ]
     return ir.Operation.create("memref.view", operands=[pool, position], results=[memory]).results[0]
 
 
