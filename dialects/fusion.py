@@ -83,13 +83,8 @@ def operand(index: int) -> ir.Attribute:
 
 def schedule(family: str, parameters: dict[str, int | str], why: str) -> ir.Attribute:
     """A #fusion.schedule of the current context."""
-    i64 = ir.IntegerType.get_signless(64)
-    entries = {
-        key: ir.StringAttr.get(value) if isinstance(value, str) else ir.IntegerAttr.get(i64, value)
-        for key, value in sorted(parameters.items())
-    }
-    texts = (ir.StringAttr.get(family), ir.DictAttr.get(entries), ir.StringAttr.get(why))
-    return ir.Attribute.parse(f"#fusion.schedule<{', '.join(map(str, texts))}>")
+    entries = ", ".join(f"{key} = {_text(value)}" for key, value in sorted(parameters.items()))
+    return ir.Attribute.parse(f"#fusion.schedule<{_text(family)}, {{{entries}}}, {_text(why)}>")
 
 
 def read_layout(attribute: ir.Attribute) -> Layout | None:
@@ -130,6 +125,10 @@ def _parameters(attribute: ir.Attribute, mnemonic: str) -> list[ir.Attribute]:
         return list(ir.ArrayAttr(ir.Attribute.parse(f"[{rest[:-1]}]", attribute.context)))
     except ir.MLIRError:
         return []
+
+
+def _text(value: int | str) -> str:
+    return str(ir.StringAttr.get(value)) if isinstance(value, str) else str(value)
 
 
 # -- reading ops

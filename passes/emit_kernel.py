@@ -93,9 +93,7 @@ def _buffer(memory: ir.Value, tensor: ir.Value) -> Buffer:
 
 
 def _text(kernel: ir.Operation) -> str:
-    """The kernel as text, without its name."""
-    name = kernel.attributes["name"]
-    kernel.attributes["name"] = ir.StringAttr.get("")
-    text = kernel.get_asm(use_local_scope=True, print_generic_op_form=True, assume_verified=True)
-    kernel.attributes["name"] = name
-    return text
+    """The kernel as text, without its name and without the names of the values around it."""
+    alone = kernel.clone(ip=False)
+    alone.attributes["name"] = ir.StringAttr.get("")
+    return alone.get_asm(use_local_scope=True, print_generic_op_form=True, assume_verified=True)

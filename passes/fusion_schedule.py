@@ -26,7 +26,7 @@ from .graph import functions
 from .indexing import row_major
 from .kernel_body import KernelBody
 from .layouts import Layout, layout_of
-from .pass_base import Pass
+from .pass_base import Pass, unknown
 from .schedules import FAMILIES, Family, Problem, family
 
 
@@ -90,5 +90,9 @@ def schedule_of(kernel: ir.Operation) -> tuple[Family, dict[str, int | str]]:
     name = schedule.family
     names: Sequence[str] = [known.name for known in FAMILIES]
     if name not in names:
-        raise PassFailure(kernel.location, f"unknown schedule {name!r}; allowed: {', '.join(names)}")
-    return family(name), schedule.parameters
+        raise PassFailure(kernel.location, f"{unknown('schedule', name, names)}; allowed: {', '.join(names)}")
+    chosen = family(name)
+    if set(schedule.parameters) != set(chosen.parameters):
+        needed, got = ", ".join(chosen.parameters), ", ".join(schedule.parameters) or "none"
+        raise PassFailure(kernel.location, f"schedule {name!r} needs the parameters {needed}; got {got}")
+    return chosen, schedule.parameters

@@ -54,6 +54,7 @@ class Family(Protocol):
     """One way to run a kernel."""
 
     name: str
+    parameters: tuple[str, ...]
 
     def refuses(self, body: KernelBody) -> str | None:
         """Why the family can't run the body; None where it can."""

@@ -28,6 +28,7 @@ class Generic:
     """The family; see the module's docstring."""
 
     name = "generic"
+    parameters = ("threads",)
 
     def refuses(self, body: KernelBody) -> str | None:
         repeated, once = _work(body)

@@ -92,6 +92,7 @@ class InnerReduction:
     """The family; see the module's docstring."""
 
     name = "inner_reduction"
+    parameters = ("chunks", "rows", "threads", "unroll", "vector")
 
     def refuses(self, body: KernelBody) -> str | None:
         rows = _rows(body)

@@ -53,6 +53,7 @@ class Pointwise:
     """The family; see the module's docstring."""
 
     name = "pointwise"
+    parameters = ("threads", "unroll", "vector")
 
     def refuses(self, body: KernelBody) -> str | None:
         counts = {elements(output) for output in body.outputs}

@@ -1,0 +1,156 @@
+// RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{target=sm_90})' | FileCheck %s
+// RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{target=cpu})' | FileCheck %s --check-prefix=CPU
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+
+// Contiguous from end to end: one dimension, eight bf16 an access. On the CPU the same family.
+
+// CHECK-LABEL: func.func @flat
+// CHECK:       schedule = #fusion.schedule<"pointwise", {threads = 256, unroll = 1, vector = 8},
+// CHECK-SAME:    "4096 points in one dimension: 8 elements an access, 1 in flight a thread">
+// CPU-LABEL: func.func @flat
+// CPU:         #fusion.schedule<"pointwise"
+func.func @flat(%x: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<64x64xbf16>):
+    %e = tensor.empty() : tensor<64x64xbf16>
+    %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<64x64xbf16>) outs(%e : tensor<64x64xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.negf %in : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<64x64xbf16>
+    "fusion.yield"(%y) : (tensor<64x64xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %r : tensor<64x64xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#bias = affine_map<(d0, d1) -> (d1)>
+
+// A bias keeps two dimensions apart, and the vector has to divide the inner one.
+
+// CHECK-LABEL: func.func @bias
+// CHECK:       "pointwise", {{{.*}}vector = 2}, "640 points in an inner dimension of 10
+func.func @bias(%x: tensor<64x10xf32>, %b: tensor<10xf32>) -> tensor<64x10xf32> {
+  %r = "fusion.kernel"(%x, %b) ({
+  ^bb0(%a: tensor<64x10xf32>, %c: tensor<10xf32>):
+    %e = tensor.empty() : tensor<64x10xf32>
+    %y = linalg.generic {indexing_maps = [#map, #bias, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %c : tensor<64x10xf32>, tensor<10xf32>) outs(%e : tensor<64x10xf32>) {
+    ^bb0(%in: f32, %in2: f32, %out: f32):
+      %1 = arith.addf %in, %in2 : f32
+      linalg.yield %1 : f32
+    } -> tensor<64x10xf32>
+    "fusion.yield"(%y) : (tensor<64x10xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 2, 0>} : (tensor<64x10xf32>, tensor<10xf32>) -> tensor<64x10xf32>
+  return %r : tensor<64x10xf32>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A row of 4096 stays in the registers of 128 threads; the CPU walks it.
+
+// CHECK-LABEL: func.func @row
+// CHECK:       "inner_reduction", {chunks = 4, rows = 1, threads = 128, unroll = 1, vector = 8},
+// CHECK-SAME:    "4096 columns stay in registers: 128 threads with 4 vectors of 8 each"
+// CPU-LABEL: func.func @row
+// CPU:         "inner_reduction", {chunks = 0, rows = 1, threads = 1, unroll = 2, vector = 16}
+func.func @row(%x: tensor<8x4096xbf16>) -> tensor<8xbf16> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<8x4096xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<8xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<8xbf16>) -> tensor<8xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<8x4096xbf16>) outs(%init : tensor<8xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8xbf16>
+    "fusion.yield"(%m) : (tensor<8xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x4096xbf16>) -> tensor<8xbf16>
+  return %r : tensor<8xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A row of 262144 is more than registers hold: it is walked, at each level again.
+
+// CHECK-LABEL: func.func @long_row
+// CHECK:       "inner_reduction", {chunks = 0, rows = 1, threads = 1024, unroll = 4, vector = 4}
+func.func @long_row(%x: tensor<8x262144xf32>) -> tensor<8xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<8x262144xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<8x262144xf32>) outs(%init : tensor<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<8xf32>
+    "fusion.yield"(%m) : (tensor<8xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x262144xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// A sum over rows walks memory with a stride: a thread a column.
+
+// CHECK-LABEL: func.func @columns
+// CHECK:       "generic", {threads = 128}, "a thread an output element; no other schedule takes it"
+func.func @columns(%x: tensor<64x64xf32>) -> tensor<64xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<64x64xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<64xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+    %m = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+        ins(%a : tensor<64x64xf32>) outs(%init : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    "fusion.yield"(%m) : (tensor<64xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
+
+// -----
+
+#map = affine_map<(d0) -> (d0)>
+
+// A schedule written by hand stays.
+
+// CHECK-LABEL: func.func @by_hand
+// CHECK:       schedule = #fusion.schedule<"pointwise", {vector = 1, threads = 32, unroll = 1}, "mine">
+func.func @by_hand(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<64xf32>):
+    %e = tensor.empty() : tensor<64xf32>
+    %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+        ins(%a : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.negf %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    "fusion.yield"(%y) : (tensor<64xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>,
+      schedule = #fusion.schedule<"pointwise", {vector = 1, threads = 32, unroll = 1}, "mine">}
+    : (tensor<64xf32>) -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
