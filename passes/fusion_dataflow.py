@@ -24,6 +24,7 @@ groups.py decides what is legal, live_profile.py what memory allows, merge_searc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,12 +32,21 @@ from ..dialects.mlir import ir
 from . import graph
 from .graph import Graph
 from .groups import Groups
-from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops
+from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
 from .live_profile import LiveProfile
+from .memory_order import low_peak_order
 from .merge_search import MergeSearch
 from .outline import Part, outline
 from .pass_base import Pass
-from .plan import source_peak
+from .plan import (
+    bytes_moved,
+    kept_memories,
+    memory_sizes,
+    plan_peak,
+    predecessors_of,
+    source_peak,
+    steps_of,
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,60 @@ class FusionDataflow(Pass):
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""
-        groups = Groups(dependences)
-        profile = LiveProfile(groups, dependences.sizes, source_peak(dependences)) if self.memory_aware else None
-        MergeSearch(groups, dependences.sizes, profile, self.horizontal, self.max_region_ops).run()
-        return [Part(tuple(sorted(groups.members[group]))) for group in groups.in_order()]
+        parts = self._merge(Groups(dependences))
+        runs = [Part(run) for run in _runs(dependences, self.max_region_ops)]
+        if bytes_moved(dependences, runs) < bytes_moved(dependences, parts) and self._fits(dependences, runs):
+            return self._merge(_grouped(dependences, runs))
+        return parts
+
+    def _fits(self, dependences: Graph, parts: Sequence[Part]) -> bool:
+        return not self.memory_aware or plan_peak(dependences, parts) <= source_peak(dependences)
+
+    def _merge(self, groups: Groups) -> list[Part]:
+        """Merges from `groups` on, and orders the result for a low peak."""
+        profile = LiveProfile(groups, source_peak(groups.graph)) if self.memory_aware else None
+        search = MergeSearch(groups, profile, self.horizontal, self.max_region_ops)
+        search.run()
+        if profile is not None and _lower_peak(groups, profile):
+            search.retry_refused()
+            _lower_peak(groups, profile)
+        return _parts(groups)
+
+
+def _parts(groups: Groups) -> list[Part]:
+    return [Part(tuple(sorted(groups.members[group]))) for group in groups.in_order()]
+
+
+def _lower_peak(groups: Groups, profile: LiveProfile) -> bool:
+    """Puts the groups in an order with a lower peak, if one is found."""
+    graph, current = groups.graph, _parts(groups)
+    order = low_peak_order(
+        steps_of(graph, current), predecessors_of(graph, current), memory_sizes(graph), kept_memories(graph)
+    )
+    if plan_peak(graph, [current[number] for number in order]) >= profile.peak():
+        return False
+    in_order = groups.in_order()
+    groups.move({in_order[number]: slot for slot, number in enumerate(order)})
+    profile.rebuild()
+    return True
+
+
+def _runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:
+    """Neighbours in the source merged as far as may be: a second place to start from."""
+    runs: list[tuple[int, ...]] = []
+    for number, node in enumerate(dependences.nodes):
+        joins = node.fusible and runs and dependences.nodes[number - 1].fusible
+        if joins and why_not_this_size(len(runs[-1]) + 1, max_region_ops) is None:
+            runs[-1] += (number,)
+        else:
+            runs.append((number,))
+    return runs
+
+
+def _grouped(dependences: Graph, parts: Sequence[Part]) -> Groups:
+    """Groups that are `parts`, which are runs of neighbours."""
+    groups = Groups(dependences)
+    for part in parts:
+        for node in part.nodes[1:]:
+            groups.merge(part.nodes[0], node)
+    return groups

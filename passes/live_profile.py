@@ -27,13 +27,13 @@ FEW_READERS = 8
 class LiveProfile:
     """Live bytes by slot, at most `limit` in each."""
 
-    def __init__(self, groups: Groups, sizes: Sequence[int], limit: int) -> None:
+    def __init__(self, groups: Groups, limit: int) -> None:
         self.groups = groups
-        self.sizes = sizes
+        self.sizes = groups.graph.sizes
         self.limit = limit
         self.aliases = _aliases(groups.graph)
         self.kept = {groups.graph.memory[value] for value in groups.graph.returned}
-        self.intervals: list[Interval | None] = [None] * len(sizes)
+        self.intervals: list[Interval | None] = [None] * len(self.sizes)
         self.bytes = np.zeros(len(groups.at), dtype=np.int64)
         self.rebuild()
 

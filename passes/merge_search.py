@@ -17,7 +17,7 @@ Every step costs about the logarithm of the queue's length, or the size of the s
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .groups import Between, Groups
 from .legality import why_not_this_size
@@ -37,13 +37,12 @@ class MergeSearch:
     def __init__(
         self,
         groups: Groups,
-        sizes: Sequence[int],
         profile: LiveProfile | None,
         horizontal: bool,
         max_region_ops: int,
     ) -> None:
         self.groups = groups
-        self.sizes = sizes
+        self.sizes = groups.graph.sizes
         self.profile = profile
         self.horizontal = horizontal
         self.max_region_ops = max_region_ops

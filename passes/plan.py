@@ -29,10 +29,38 @@ def bytes_moved(graph: Graph, parts: Sequence[Part]) -> int:
     return sum(_part_bytes(graph, part, escapes) for part in parts)
 
 
+def memory_sizes(graph: Graph) -> list[int]:
+    """By value: the bytes that the program allocates for it; none for views, arguments and constants."""
+    return [size if graph.is_intermediate(value) else 0 for value, size in enumerate(graph.sizes)]
+
+
+def kept_memories(graph: Graph) -> set[int]:
+    """The memories that live to the end."""
+    return {graph.memory[value] for value in graph.returned}
+
+
+def steps_of(graph: Graph, parts: Sequence[Part]) -> list[Step]:
+    """What each part touches in memory and makes there."""
+    return _steps(graph, parts, escaping(graph, parts))
+
+
+def predecessors_of(graph: Graph, parts: Sequence[Part]) -> list[set[int]]:
+    """By part: the parts that must come before it."""
+    of = {node: number for number, part in enumerate(parts) for node in part.nodes}
+    found = []
+    for number, part in enumerate(parts):
+        inner = {*part.nodes, *part.recomputed}
+        before = {other for node in inner for other in graph.predecessors(node) if other not in inner}
+        found.append({of[other] for other in before} - {number})
+    return found
+
+
+def _steps(graph: Graph, parts: Sequence[Part], allocated: Sequence[bool]) -> list[Step]:
+    return [_step(graph, part, allocated) for part in parts]
+
+
 def _peak(graph: Graph, parts: Sequence[Part], allocated: Sequence[bool]) -> int:
-    sizes = [size if graph.is_intermediate(v) else 0 for v, size in enumerate(graph.sizes)]
-    steps = [_step(graph, part, allocated) for part in parts]
-    return peak_of(steps, sizes, {graph.memory[value] for value in graph.returned})
+    return peak_of(_steps(graph, parts, allocated), memory_sizes(graph), kept_memories(graph))
 
 
 def _step(graph: Graph, part: Part, allocated: Sequence[bool]) -> Step:
