@@ -24,6 +24,8 @@ SCALARS: dict[str, type] = {
     "f64": ctypes.c_double,
 }
 
+NO_QUEUE = Queue(0, 0)
+
 
 class NativeCode(Protocol):
     """Machine code in this process."""
@@ -43,7 +45,7 @@ class NativeLauncher:
 
     def queue(self, device: torch.device) -> Queue:
         """There is none on the CPU."""
-        return Queue(0, 0)
+        return NO_QUEUE
 
     def prepare(self, launch: Launch) -> Launched:
         """Looks the function up."""
