@@ -41,7 +41,8 @@ def reason(body: str, result: str = "f32", family: str = "pointwise", yielded: s
         }}"""
     with ir.Context() as context, ir.Location.unknown():
         fusion.load(context)
-        function = ir.Module.parse(text).body.operations[0]
+        module = ir.Module.parse(text)
+        function = module.body.operations[0]
         return refuse_in_place(function.regions[0].blocks[0].operations[0].operation, [0], 0)
 
 
