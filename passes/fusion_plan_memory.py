@@ -25,7 +25,7 @@ What is returned is an allocation of its own (or the library's result, or an arg
 in pools, at offsets chosen by lifetime (buffers.py); a pool is allocated before its first writer and freed
 after its last reader, as library results are. A pointwise kernel may overwrite an input that dies with it.
 
-Layouts: a #fusion.layout on an argument, a result or a library's result (`layouts`, one entry a result, unit
+Layouts: a #fusion.layout on an argument, a result or a library's result (`result_layouts`, one entry a result, unit
 where there is nothing to say) becomes a strided memref; otherwise memory is row-major. Booleans take a byte,
 and what torch calls the dtype is then said by `fusion.dtype` on arguments and results and by `dtypes` of
 fusion.extern. Constants move to `memref.global`.
@@ -212,7 +212,7 @@ class _Rewriter:
         operands = [self.memory[operand] for operand in op.operands]
         original = [self.argument_types.get(operand, operand.type) for operand in op.operands]
         tied = {result: operand for operand, result in fusion.tied_operands(op)}
-        layouts = list(ir.ArrayAttr(op.attributes["layouts"])) if "layouts" in op.attributes else []
+        layouts = list(ir.ArrayAttr(op.attributes["result_layouts"])) if "result_layouts" in op.attributes else []
         layouts += [None] * (len(op.results) - len(layouts))
         types = [
             operands[tied[number]].type if number in tied else _memory_type(result, layouts[number])
@@ -301,7 +301,7 @@ def _extern_notes(op: ir.Operation, types: Sequence[ir.Type]) -> dict[str, ir.At
     `dtypes` is added where a boolean is about to become a byte.
     """
     attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes.pop("layouts", None)
+    attributes.pop("result_layouts", None)
     if "dtypes" not in attributes and any(_is_boolean(operand_type) for operand_type in types):
         elements = [
             operand_type.element_type if isinstance(operand_type, ir.RankedTensorType) else operand_type

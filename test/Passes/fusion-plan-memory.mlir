@@ -233,7 +233,7 @@ func.func @booleans_and_layouts(
 // CHECK:         memref.dealloc %[[B]]
 // CHECK-NEXT:    return
 func.func @library_results(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  %a = "fusion.extern"(%x) {op = "aten.cos.default", args = [#fusion.operand<0>], layouts = [#fusion.layout<[1, 4], 0, 16>]}
+  %a = "fusion.extern"(%x) {op = "aten.cos.default", args = [#fusion.operand<0>], result_layouts = [#fusion.layout<[1, 4], 0, 16>]}
       : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %b = "fusion.extern"(%a) {op = "aten.relu_.default", args = [#fusion.operand<0>], tied = [[0, 0]]}
       : (tensor<4x8xf32>) -> tensor<4x8xf32>
