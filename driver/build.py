@@ -23,7 +23,7 @@ from .stages import lower
 MLIR_STAGES = ("linalg", "region", "kernel", "gpu", "nvvm", "llvm")
 MACHINE_CODE = ("ptx", "cubin")
 EMITS = (*MLIR_STAGES, *MACHINE_CODE)
-"""What can be asked for."""
+"""What can be asked for, of one target or another."""
 
 BY_KIND = {
     "cpu": ("linalg", "region", "kernel", "gpu", "llvm"),
@@ -64,19 +64,27 @@ def emit_text(
     options: Options,
     emit: str | None = None,
     instruments: Instruments | None = None,
-    generic: bool = False,
 ) -> str | bytes:
     """The program at a stage, as text (a cubin: as bytes); None is regions, or where the module is beyond."""
     target = Target.parse(options.target)
-    stage = emit or max("region", detect_level(module), key=LEVELS.index)
-    if emit is not None:
-        check_choice(f"stage for target {target.name}", emit, BY_KIND[target.kind])
+    generic = instruments is not None and instruments.generic
+    if emit is None and LEVELS.index(detect_level(module)) > LEVELS.index("region"):
+        return print_module(module.operation, generic)
+    stage = emit or "region"
+    _check_emit(stage, target)
     if stage not in MACHINE_CODE:
         lower(module, options, stage, instruments)
         return print_module(module.operation, generic)
     lower(module, options, "nvvm", instruments)
     code = _ptx(module, target)
     return code.text if stage == "ptx" else _cubin(code, target)
+
+
+def _check_emit(stage: str, target: Target) -> None:
+    try:
+        check_choice(f"stage of target {target.name}", stage, BY_KIND[target.kind])
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def _ptx(module: ir.Module, target: Target) -> PtxCode:

@@ -14,50 +14,59 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from ..passes.pass_base import check_choice, parse_value, unknown
+from ..passes.legality import DEFAULT_MAX_REGION_OPS
+from ..passes.pass_base import check_choice, parse_scalar, print_value, unknown
 from ..targets.target import TARGETS
 
 FUSION_TYPES = ("consecutive", "dataflow", "none")
 MATMUL = ("off", "on", "auto")
 
 Value = bool | int | str
-EffectiveFrom = Literal["linalg", "region", "kernel", "gpu", "runtime"]
+Stage = Literal["linalg", "region", "kernel", "gpu", "runtime"]
 
 
-def _option(
-    default: Value,
-    help_text: str,
-    stage: EffectiveFrom,
-    on: Value | None = True,
-    off: Value | None = False,
-    choices: Iterable[str] = (),
-) -> object:
-    metadata = {"help": help_text, "stage": stage, "on": on, "off": off, "choices": tuple(choices)}
-    return dataclasses.field(default=default, metadata=metadata)
+@dataclass(frozen=True)
+class Declaration:
+    """An option as `Options` declares it."""
+
+    default: Value
+    help: str
+    stage: Stage
+    """From which stage on it matters."""
+    on: Value | None = True
+    """What its bare name means where options are enabled; None if it needs a value."""
+    off: Value | None = False
+    """What disabling it means; None if that is not possible."""
+    choices: tuple[str, ...] = ()
+    at_least: int | None = None
+    name: str = ""
+
+
+def _option(declaration: Declaration) -> Any:
+    return dataclasses.field(default=declaration.default, metadata={"declaration": declaration})
 
 
 @dataclass(frozen=True)
 class Options:
     """One value of each option. Two equal ones compile a program to the same code."""
 
-    fusion_type: str = _option(  # type: ignore[assignment]
-        "consecutive",
-        "which algorithm decides what shares a kernel",
-        "region",
-        None,
-        "none",
-        FUSION_TYPES,
+    fusion_type: str = _option(
+        Declaration("consecutive", "which algorithm decides what shares a kernel", "region", None, "none", FUSION_TYPES)
     )
-    target: str = _option("sm_90", "what to compile for", "kernel", None, None, TARGETS)  # type: ignore[assignment]
-    horizontal: bool = _option(True, "dataflow merges independent siblings too", "region")  # type: ignore[assignment]
-    memory_aware: bool = _option(True, "dataflow never raises the peak above the source order's", "region")  # type: ignore[assignment]
-    max_region_ops: int = _option(64, "the most operations in a region", "region", None, None)  # type: ignore[assignment]
-    matmul: str = _option(  # type: ignore[assignment]
-        "off", "compile matmuls instead of calling the library", "linalg", "on", "off", MATMUL
+    target: str = _option(Declaration("sm_90", "what to compile for", "kernel", None, None, tuple(TARGETS)))
+    horizontal: bool = _option(Declaration(True, "dataflow merges independent siblings too", "region"))
+    memory_aware: bool = _option(Declaration(True, "dataflow never raises the peak above the source order's", "region"))
+    max_region_ops: int = _option(
+        Declaration(DEFAULT_MAX_REGION_OPS, "the most operations in a region", "region", None, None, at_least=1)
     )
-    verify_each: bool = _option(False, "verify the IR after each pass, not only after each stage", "linalg")  # type: ignore[assignment]
+    matmul: str = _option(
+        Declaration("off", "compile matmuls instead of calling the library", "linalg", "on", "off", MATMUL)
+    )
+    verify_each: bool = _option(
+        Declaration(False, "verify the IR after each pass, not only after each stage", "linalg")
+    )
 
     def __post_init__(self) -> None:
         for declaration in declarations():
@@ -104,32 +113,12 @@ class Options:
     def differences(self) -> dict[str, str]:
         """The options that are not at their defaults, as text."""
         pairs = ((declaration, getattr(self, declaration.name)) for declaration in declarations())
-        return {
-            declaration.name: str(value).lower() if isinstance(value, bool) else str(value)
-            for declaration, value in pairs
-            if value != declaration.default
-        }
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """An option as `Options` declares it."""
-
-    name: str
-    default: Value
-    help: str
-    stage: EffectiveFrom
-    on: Value | None
-    off: Value | None
-    choices: tuple[str, ...]
+        return {declaration.name: print_value(value) for declaration, value in pairs if value != declaration.default}
 
 
 def declarations() -> tuple[Declaration, ...]:
     """All options, in order."""
-    return tuple(
-        Declaration(field.name, field.default, **_renamed(field.metadata))  # type: ignore[arg-type]
-        for field in dataclasses.fields(Options)
-    )
+    return tuple(replace(field.metadata["declaration"], name=field.name) for field in dataclasses.fields(Options))
 
 
 def split_names(text: str) -> list[str]:
@@ -137,18 +126,14 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _renamed(metadata: Mapping[str, object]) -> dict[str, object]:
-    return {key: metadata[key] for key in ("help", "stage", "on", "off", "choices")}
-
-
 def _check(declaration: Declaration, value: Value) -> None:
     if type(value) is not type(declaration.default):
         kind = {bool: "true or false", int: "a whole number", str: "a string"}[type(declaration.default)]
         raise ValueError(f"option {declaration.name!r} must be {kind}, got {value!r}")
     if declaration.choices:
-        check_choice(declaration.name, str(value), declaration.choices)
-    if declaration.name == "max_region_ops" and int(value) < 1:
-        raise ValueError(f"option 'max_region_ops' must be 1 or more, got {value}")
+        check_choice(f"value of {declaration.name}", str(value), declaration.choices)
+    if declaration.at_least is not None and int(value) < declaration.at_least:
+        raise ValueError(f"option {declaration.name!r} must be {declaration.at_least} or more, got {value}")
 
 
 def _put(changes: dict[str, Value], name: str, value: Value, where: str) -> None:
@@ -169,13 +154,17 @@ def _enabled(text: str, where: str) -> tuple[str, Value]:
     name, has_value, value = text.partition("=")
     declaration = _find(name.strip(), where)
     if has_value:
-        try:
-            return declaration.name, parse_value(declaration.name, value.strip(), type(declaration.default))  # type: ignore[return-value]
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+        return declaration.name, _parse(declaration, value.strip(), where)
     if declaration.on is None:
         raise ValueError(f"{where}: option {declaration.name!r} needs a value: {declaration.name}=...")
     return declaration.name, declaration.on
+
+
+def _parse(declaration: Declaration, text: str, where: str) -> Value:
+    try:
+        return parse_scalar(declaration.name, text, type(declaration.default))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _disabled(text: str, where: str) -> tuple[str, Value]:

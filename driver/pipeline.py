@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from itertools import groupby
 
 from ..dialects.mlir import ir
-from ..passes.pass_base import Pass, unknown
+from ..passes.pass_base import unknown
+from .build import MACHINE_CODE, emit_text
 from .errors import UserError
 from .options import Options, declarations
 from .pipeline_text import WHOLE, Step, Whole
-from .runner import Instruments, run_pipeline
+from .runner import Instruments, print_module, run_pipeline
 from .stages import lower
 
 
-def run_steps(module: ir.Module, steps: tuple[Step, ...], instruments: Instruments) -> None:
-    """Runs each step with exactly the options written in it."""
-    runs = [(is_whole, list(run)) for is_whole, run in groupby(steps, lambda step: isinstance(step, Whole))]
-    for number, (_, run) in enumerate(runs):
-        many = len(runs) > 1 and instruments.tree
-        shown = dataclasses.replace(instruments, tree=many / str(number)) if many else instruments
+def run_steps(module: ir.Module, steps: tuple[Step, ...], defaults: Options, instruments: Instruments) -> str | bytes:
+    """Runs each step, and gives the program's text afterwards.
+
+    A pass has exactly the options written in it; `defaults`, which the environment may have changed, only
+    reach `fusion-pipeline`. That may end in machine code, if nothing follows.
+    """
+    runs = [list(run) for _, run in groupby(steps, lambda step: isinstance(step, Whole))]
+    output: str | bytes | None = None
+    for number, run in enumerate(runs):
+        shown = instruments.numbered(number, "passes") if len(runs) > 1 else instruments
         for step in run:
+            if output is not None:
+                raise UserError(f"{WHOLE} ends in machine code here, so nothing can follow it")
             if isinstance(step, Whole):
-                options, emit = whole_settings(step.settings, Options())
-                lower(module, options, emit, shown)
-        passes = [step for step in run if isinstance(step, Pass | str)]
+                output = _run_whole(module, step, defaults, shown)
+        passes = [step for step in run if not isinstance(step, Whole)]
         if passes:
             run_pipeline(module, passes, shown)
+    return print_module(module.operation, instruments.generic) if output is None else output
+
+
+def _run_whole(module: ir.Module, step: Whole, defaults: Options, instruments: Instruments) -> str | bytes | None:
+    options, emit = whole_settings(step.settings, defaults)
+    if emit in MACHINE_CODE:
+        return emit_text(module, options, emit, instruments)
+    lower(module, options, emit, instruments)
+    return None
 
 
 def whole_settings(settings: Mapping[str, str], defaults: Options) -> tuple[Options, str]:

@@ -49,12 +49,12 @@ class FunctionReport:
 def report(module: ir.Module, options: Options, instruments: Instruments = QUIET) -> tuple[FunctionReport, ...]:
     """Takes the module to stage kernel, and reports on each function."""
     count = (FusionReport(),)
-    run_stage(module, "report", count, replace(instruments, tree=None))
-    for stage in remaining_stages(module, options, "kernel"):
-        tree = instruments.tree and instruments.tree / stage.name
-        run(module, stage, replace(instruments, tree=tree))
+    quiet = replace(instruments, tree=None)
+    run_stage(module, "report", count, quiet)
+    for number, stage in enumerate(remaining_stages(module, options, "kernel")):
+        run(module, stage, instruments.numbered(number, stage.name))
         if stage.name in REPORTED:
-            run_stage(module, "report", count, replace(instruments, tree=None))
+            run_stage(module, "report", count, quiet)
     return tuple(_read(function, options) for function in functions(module))
 
 

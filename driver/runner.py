@@ -13,7 +13,7 @@ import shlex
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..dialects import fusion
@@ -35,6 +35,10 @@ class Instruments:
     timing: bool = False
     generic: bool = False
     verify_each: bool = True
+
+    def numbered(self, number: int, name: str) -> Instruments:
+        """The same for one of several stages, whose printed IR goes to a folder of its own."""
+        return replace(self, tree=self.tree / f"{number}-{name}") if self.tree else self
 
 
 QUIET = Instruments()

@@ -126,7 +126,7 @@ def lower(module: ir.Module, options: Options, emit: str, instruments: Instrumen
     """Takes `module`, in place, from the stage that it is at to stage `emit`."""
     shown = instruments or replace(QUIET, verify_each=options.verify_each)
     for number, stage in enumerate(remaining_stages(module, options, emit)):
-        run(module, stage, replace(shown, tree=shown.tree and shown.tree / f"{number}-{stage.name}"))
+        run(module, stage, shown.numbered(number, stage.name))
     return module
 
 
@@ -146,7 +146,7 @@ def run(module: ir.Module, stage: Stage, instruments: Instruments) -> None:
 def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Stage]:
     """The stages that lead from where `module` is to `emit`; UserError if it is past that."""
     plan = stages(options)
-    check_choice("stage", emit, [stage.name for stage in plan])
+    _check_stage(emit, plan, options)
     level = detect_level(module)
     if level == "torch":
         raise UserError("the module is in the torch dialect: it must be lowered to linalg on tensors first")
@@ -155,6 +155,13 @@ def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Sta
     if first > last:
         raise UserError(f"the module is at stage {level!r} already, past {emit!r}")
     return list(plan[first:last])
+
+
+def _check_stage(emit: str, plan: tuple[Stage, ...], options: Options) -> None:
+    try:
+        check_choice(f"stage of target {options.target}", emit, [stage.name for stage in plan])
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def _after(level: str, plan: tuple[Stage, ...]) -> int:

@@ -77,13 +77,16 @@ def parse_value(key: str, text: str, kind: object) -> object:
         element = typing.get_args(kind)[0]
         inner = text.removeprefix("{").removesuffix("}")
         return tuple(parse_value(key, part.strip(), element) for part in inner.split(",") if part.strip())
+    return parse_scalar(key, text, kind)
+
+
+def parse_scalar(key: str, text: str, kind: object) -> bool | int | str:
+    """`text` as a bool, an int or a string; ValueError names the option `key`."""
     if kind is bool:
         if text.lower() not in BOOLEANS:
             raise ValueError(f"option {key!r} must be true or false, got {text!r}")
         return BOOLEANS[text.lower()]
-    if kind is int:
-        return _integer(key, text)
-    return text
+    return _integer(key, text) if kind is int else text
 
 
 def print_value(value: object) -> str:

@@ -7,15 +7,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from ..driver.build import EMITS
 from ..driver.errors import UserError
 from ..driver.options import FUSION_TYPES, Options, declarations, split_names
 from ..driver.runner import Instruments
 from ..passes import PASSES
-from ..passes.pass_base import check_choice, print_value, unknown
+from ..passes.pass_base import BOOLEANS, check_choice, print_value
 from ..targets.target import TARGETS
+from .command import Parser
 
 REPORTS = ("json", "table")
 
@@ -40,9 +40,7 @@ class Arguments:
 def parse_arguments(argv: Sequence[str]) -> Arguments:
     """The checked command line; UserError in one line for whatever is wrong with it."""
     parser = _parser()
-    given, rest = parser.parse_known_args([_two_dashes(argument, parser) for argument in argv])
-    if rest:
-        parser.error(_unexpected(rest[0], parser))
+    given = parser.parse([_two_dashes(argument, parser.flags()) for argument in argv])
     try:
         _check(given)
         return _arguments(given)
@@ -61,16 +59,8 @@ def list_passes() -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Parser(argparse.ArgumentParser):
-    """Argparse, but an error is one line and status 1."""
-
-    def error(self, message: str) -> NoReturn:
-        """What argparse calls for a bad command line."""
-        raise UserError(message)
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="fusion-opt",
         description="Compiles MLIR: linalg on tensors, or any later stage, to fused kernels.",
         epilog=_epilog(),
@@ -97,7 +87,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def _add_mlir_flags(parser: _Parser) -> None:
+def _add_mlir_flags(parser: Parser) -> None:
     group = parser.add_argument_group("as in mlir-opt")
     flag = group.add_argument
     flag("--split-input-file", action="store_true", help="cut the input at lines of // -----")
@@ -146,7 +136,8 @@ def _check(given: argparse.Namespace) -> None:
         check_choice("value of --fusion", given.fusion, FUSION_TYPES)
     if given.target is not None:
         check_choice("value of --target", given.target, TARGETS)
-    check_choice("value of --verify-each", given.verify_each, ("true", "false"))
+    if given.verify_each is not None:
+        check_choice("value of --verify-each", given.verify_each, BOOLEANS)
 
 
 INSTEAD = {
@@ -160,18 +151,19 @@ INSTEAD = {
 
 
 def _arguments(given: argparse.Namespace) -> Arguments:
+    options = _options(given)
     instruments = Instruments(
         before_all=given.mlir_print_ir_before_all,
         after_all=given.mlir_print_ir_after_all,
         tree=_folder(given.mlir_print_ir_tree_dir),
         timing=given.mlir_timing,
         generic=given.mlir_print_op_generic,
-        verify_each=given.verify_each == "true",
+        verify_each=options.verify_each,
     )
     return Arguments(
         file=given.file,
         output=given.output,
-        options=_options(given),
+        options=options,
         emit=given.emit,
         pass_pipeline=given.pass_pipeline,
         report=given.report,
@@ -184,9 +176,9 @@ def _arguments(given: argparse.Namespace) -> Arguments:
 
 
 def _options(given: argparse.Namespace) -> Options:
-    """The environment, then the command line."""
-    options = Options().override_from_environment(os.environ)
-    said = {"fusion_type": given.fusion, "target": given.target}
+    """This command's defaults, then the environment, then the command line."""
+    options = Options(verify_each=True).override_from_environment(os.environ)
+    said = {"fusion_type": given.fusion, "target": given.target, "verify_each": given.verify_each}
     values = [f"{name}={value}" for name, value in said.items() if value is not None]
     enable = [name for text in given.enable for name in split_names(text)]
     disable = [name for text in given.disable for name in split_names(text)]
@@ -207,15 +199,7 @@ def _folder(text: str | None) -> Path | None:
     return path
 
 
-def _two_dashes(argument: str, parser: _Parser) -> str:
+def _two_dashes(argument: str, flags: Sequence[str]) -> str:
     """MLIR's tools take -split-input-file as well."""
     name = argument.partition("=")[0]
-    flags = parser._option_string_actions
-    return f"-{argument}" if len(name) > 2 and f"-{name}" in flags and name not in flags else argument
-
-
-def _unexpected(argument: str, parser: _Parser) -> str:
-    name = argument.partition("=")[0]
-    if not name.startswith("-"):
-        return f"one input file is taken, got {argument!r} as well"
-    return unknown("flag", name, [flag for flag in parser._option_string_actions if len(flag) > 2])
+    return f"-{argument}" if f"-{name}" in flags else argument

@@ -11,44 +11,29 @@ whole or not at all. Torch is never imported: starting takes half a second.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..dialects.mlir import ir
 from ..driver.build import emit_text
-from ..driver.errors import Diagnostic, InternalError, UserError, diagnostic
+from ..driver.errors import Diagnostic, UserError, diagnostic
 from ..driver.pipeline import run_steps
 from ..driver.pipeline_text import Step, resolve
 from ..driver.report import print_json, print_table, report
-from ..driver.runner import make_context, print_module, verify
-from ..targets.llvm import CodegenError
+from ..driver.runner import make_context, verify
 from .arguments import Arguments, list_passes, parse_arguments
+from .command import complain, run_command
 from .expected import compare, read_expectations
 from .source import Chunk, read_chunks, write_output
 
+NAME = "fusion-opt"
 SEPARATOR = "// -----\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
-    try:
-        return _run(parse_arguments(sys.argv[1:] if argv is None else argv))
-    except UserError as error:
-        _complain(error)
-    except BrokenPipeError:
-        # Whoever read our output has gone: keep the interpreter from flushing into the closed pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        return 130
-    except (InternalError, CodegenError) as error:
-        print(f"fusion-opt: error: {error}", file=sys.stderr)
-    except Exception as error:
-        print(f"fusion-opt: error: internal error: {_write_traceback(error)}", file=sys.stderr)
-    return 1
+    return run_command(NAME, lambda: _run(parse_arguments(sys.argv[1:] if argv is None else argv)))
 
 
 def _run(arguments: Arguments) -> int:
@@ -61,7 +46,7 @@ def _run(arguments: Arguments) -> int:
     outputs = [session.process(chunk) for chunk in chunks]
     if session.has_failed:
         return 1
-    if arguments.emit == "cubin":
+    if any(isinstance(output, bytes) for output in outputs):
         write_output(arguments.output, _only(outputs))
         return 0
     separator = "" if arguments.report else SEPARATOR
@@ -110,13 +95,11 @@ class _Session:
     def _transform(self, module: ir.Module) -> str | bytes:
         arguments = self.arguments
         if self.steps is not None:
-            run_steps(module, self.steps, arguments.instruments)
-            return print_module(module.operation, arguments.instruments.generic)
+            return run_steps(module, self.steps, arguments.options, arguments.instruments)
         if arguments.report:
             found = report(module, arguments.options, arguments.instruments)
             return print_json(found) if arguments.report == "json" else print_table(found)
-        generic = arguments.instruments.generic
-        return emit_text(module, arguments.options, arguments.emit, arguments.instruments, generic)
+        return emit_text(module, arguments.options, arguments.emit, arguments.instruments)
 
     def _receive(self, info: ir.Diagnostic, chunk: Chunk) -> bool:
         """A diagnostic of MLIR's that is in no exception: a warning, or any where they are to be verified."""
@@ -133,7 +116,7 @@ class _Session:
             self.diagnostics += found
             return
         self.has_failed = True
-        _complain(UserError(error.message, found))
+        complain(NAME, UserError(error.message, found))
 
 
 def _resolve(pipeline: str | None) -> tuple[Step, ...] | None:
@@ -147,17 +130,6 @@ def _only(outputs: Sequence[str | bytes | None]) -> str | bytes:
     if len(outputs) != 1 or outputs[0] is None:
         raise UserError("a cubin is made of one module, so --split-input-file can't be given")
     return outputs[0]
-
-
-def _complain(error: UserError) -> None:
-    print(error if error.diagnostics else f"fusion-opt: error: {error}", file=sys.stderr)
-
-
-def _write_traceback(error: Exception) -> str:
-    """What went wrong in a line, and where the rest of it is."""
-    with tempfile.NamedTemporaryFile("w", prefix="fusion-opt-", suffix=".traceback.txt", delete=False) as file:
-        file.write("".join(traceback.format_exception(error)))
-    return f"{type(error).__name__}: {error}; the traceback is in {file.name}"
 
 
 if __name__ == "__main__":

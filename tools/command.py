@@ -1,0 +1,72 @@
+"""How a command line ends: a status, and never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..driver.errors import InternalError, UserError
+from ..passes.pass_base import unknown
+from ..targets.llvm import CodegenError
+
+INTERRUPTED = 130
+
+
+def run_command(name: str, body: Callable[[], int]) -> int:
+    """The status of `body`; whatever it raises is told on standard error, and the status is 1."""
+    try:
+        return body()
+    except UserError as error:
+        complain(name, error)
+    except BrokenPipeError:
+        # Whoever read our output has gone: keep the interpreter from flushing into the closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (InternalError, CodegenError) as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+    except Exception as error:
+        print(f"{name}: error: internal error: {_keep_traceback(name, error)}", file=sys.stderr)
+    return 1
+
+
+def complain(name: str, error: UserError) -> None:
+    """Diagnostics as MLIR prints them, or one line."""
+    print(error if error.diagnostics else f"{name}: error: {error}", file=sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    """Argparse, but an error is one line and status 1, and names what may have been meant."""
+
+    def parse(self, argv: list[str]) -> argparse.Namespace:
+        """The arguments; UserError for what is unknown or left over."""
+        given, rest = self.parse_known_args(argv)
+        if rest:
+            self.error(self._unexpected(rest[0]))
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        """What argparse calls for a bad command line."""
+        raise UserError(message)
+
+    def flags(self) -> list[str]:
+        """The long flags."""
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+
+    def _unexpected(self, argument: str) -> str:
+        name = argument.partition("=")[0]
+        if name.startswith("-"):
+            return unknown("flag", name, self.flags())
+        return f"one input file is taken, got {argument!r} as well"
+
+
+def _keep_traceback(name: str, error: Exception) -> str:
+    """What went wrong in a line, and where the rest of it is."""
+    with tempfile.NamedTemporaryFile("w", prefix=f"{name}-", suffix=".traceback.txt", delete=False) as file:
+        file.write("".join(traceback.format_exception(error)))
+    return f"{type(error).__name__}: {error}; the traceback is in {file.name}"
