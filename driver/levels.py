@@ -8,7 +8,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from .errors import Diagnostic, diagnostic_at
 
-LEVELS = ("torch", "linalg", "region", "segment", "schedule", "kernel", "gpu", "nvvm", "llvm")
+LEVELS = ("torch", "import", "linalg", "region", "segment", "schedule", "kernel", "gpu", "nvvm", "llvm")
 """The forms in order; the last two are alternatives."""
 
 NESTED = ("gpu.module", "builtin.module")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..dialects import fusion
-from ..dialects.mlir import ir, passmanager
+from ..dialects.mlir import ir, passmanager, register_torch
 from ..passes.errors import PassFailure
 from ..passes.pass_base import Pass
 from .errors import Diagnostic, InternalError, UserError, diagnostics_of
@@ -45,7 +45,7 @@ QUIET = Instruments()
 
 
 def make_context() -> ir.Context:
-    """A context that knows the fusion dialect.
+    """A context that knows the fusion dialect, and the torch dialect for what comes before it.
 
     One thread: our functions are few, starting a thread pool costs more than it gives, and diagnostics and
     printed IR come in order.
@@ -53,6 +53,7 @@ def make_context() -> ir.Context:
     context = ir.Context()
     context.enable_multithreading(False)
     fusion.load(context)
+    register_torch(context)
     return context
 
 

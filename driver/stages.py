@@ -35,6 +35,15 @@ CALLS = ("fusion.extern", "fusion.view", "fusion.random", "arith.constant", "fun
 HOST = ("fusion.extern", "memref.", "arith.", "gpu.launch_func", "func.call", "func.return")
 KERNEL_CODE = ("gpu.", "func.", "scf.", "cf.", "arith.", "math.", "complex.", "vector.", "memref.", "nvvm.")
 
+# torch-mlir's own pipeline, but for its last pass, which refuses what it doesn't know: fusion.extern
+FROM_TORCH = (
+    "func.func(torch-restructure-non-constant-axes,torch-fuse-quantized-ops,"
+    "convert-torch-to-tmtensor{allow-non-finites=true},canonicalize,"
+    "convert-torch-to-linalg{allow-non-finites=true},canonicalize,"
+    "convert-torch-to-scf,convert-torch-to-arith,convert-torch-to-tensor),convert-torch-conversion-to-mlprogram,"
+    "func.func(memref-expand,canonicalize,resolve-shaped-type-result-dims,cse),torch-func-backend-type-conversion,"
+    "func.func(canonicalize,torch-finalizing-backend-type-conversion)"
+)
 # Kernels have static shapes, so a memref argument is a bare pointer
 TO_NVVM = (
     "gpu.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
@@ -57,6 +66,10 @@ def stages(options: Options) -> tuple[Stage, ...]:
     """The whole compiler for these options, in order."""
     target = Target.parse(options.target)
     return (
+        # Calls first: what torch-mlir doesn't lower must not be in its way
+        Stage(
+            "import", (*_present(_make("fusion-import-extern")), FROM_TORCH), ("linalg.", "tensor.", "arith.", *CALLS)
+        ),
         Stage(
             "linalg",
             _present(
@@ -135,7 +148,7 @@ def run(module: ir.Module, stage: Stage, instruments: Instruments) -> None:
 
     def illegal() -> Diagnostic | None:
         found = first_illegal(module, stage.allowed, stage.device, stage.name)
-        if found and stage.name == "linalg":
+        if found and stage.name in ("import", "linalg"):
             # Nothing has been built yet: the program itself holds what can't be compiled
             raise UserError("the program can't be compiled", [found])
         return found
@@ -148,9 +161,7 @@ def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Sta
     plan = stages(options)
     _check_stage(emit, plan, options)
     level = detect_level(module)
-    if level == "torch":
-        raise UserError("the module is in the torch dialect: it must be lowered to linalg on tensors first")
-    first = 0 if level == "linalg" else _after(level, plan)
+    first = _after("import" if level == "linalg" else level, plan)
     last = _after(emit, plan)
     if first > last:
         raise UserError(f"the module is at stage {level!r} already, past {emit!r}")
