@@ -70,6 +70,8 @@ class FusionDataflow(Pass):
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""
         parts = self._merge(Groups(dependences))
+        if not self.horizontal:
+            return parts
         runs = [Part(run) for run in _runs(dependences, self.max_region_ops)]
         if bytes_moved(dependences, runs) < bytes_moved(dependences, parts) and self._fits(dependences, runs):
             return self._merge(_grouped(dependences, runs))
