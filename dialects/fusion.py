@@ -165,13 +165,19 @@ def tied_operands(op: ir.OpView | ir.Operation) -> list[tuple[int, int]]:
 
 def operand_numbers(attribute: ir.Attribute) -> Iterator[int]:
     """The operand numbers that occur in `args` of a fusion.extern, in order."""
-    if isinstance(attribute, ir.ArrayAttr):
-        for element in attribute:
-            yield from operand_numbers(element)
+    for entry in _leaves(attribute):
+        number = read_operand(entry)
+        if number is not None:
+            yield number
+
+
+def _leaves(attribute: ir.Attribute) -> Iterator[ir.Attribute]:
+    """The entries of an array of arrays."""
+    if not isinstance(attribute, ir.ArrayAttr):
+        yield attribute
         return
-    number = read_operand(attribute)
-    if number is not None:
-        yield number
+    for element in attribute:
+        yield from _leaves(element)
 
 
 def integers(attribute: ir.Attribute) -> list[int]:
@@ -323,7 +329,7 @@ def _kernel_faults(op: ir.Operation) -> Iterator[str]:
     if "schedule" in op.attributes and read_schedule(op.attributes["schedule"]) is None:
         yield '\'schedule\' must be #fusion.schedule<"family", {parameters}, "why">'
     segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])) if _has_segments(op) else []
-    if len(segments) != 2 or sum(segments) != len(op.operands):
+    if len(segments) != 2 or min(segments) < 0 or sum(segments) != len(op.operands):
         yield "needs 'operandSegmentSizes = array<i32: ins, outs>'"
         return
     yield from _body_faults(op)
@@ -379,6 +385,9 @@ def _extern_faults(op: ir.Operation) -> Iterator[str]:
     if "args" not in op.attributes or not isinstance(op.attributes["args"], ir.ArrayAttr):
         yield "needs an array attribute 'args', one entry a schema argument"
         return
+    for entry in _leaves(op.attributes["args"]):
+        if isinstance(entry, ir.OpaqueAttr) and read_operand(entry) is None:
+            yield f"'args' holds {entry}, which is neither a constant nor #fusion.operand<i>"
     used = set(operand_numbers(op.attributes["args"]))
     count = len(op.operands)
     for number in sorted(used - set(range(count))):
@@ -389,14 +398,31 @@ def _extern_faults(op: ir.Operation) -> Iterator[str]:
 
 
 def _extern_option_faults(op: ir.Operation) -> Iterator[str]:
+    for name, noun, count in (("dtypes", "operand", len(op.operands)), ("result_layouts", "result", len(op.results))):
+        entries = op.attributes[name] if name in op.attributes else None
+        if entries is not None and (not isinstance(entries, ir.ArrayAttr) or len(entries) != count):
+            yield f"'{name}' must be an array with one entry for each {noun}, {count} in all"
+    if "effects" in op.attributes and not _is_array_of(op.attributes["effects"], ir.StringAttr):
+        yield "'effects' must be an array of strings"
+        return
     for effect in extern_effects(op):
         if effect not in EFFECTS:
             yield f"effect {effect!r} is not one of {', '.join(EFFECTS)}"
-    for name, values in (("dtypes", op.operands), ("result_layouts", op.results)):
-        if name in op.attributes and len(ir.ArrayAttr(op.attributes[name])) != len(values):
-            yield f"'{name}' must have {len(values)} entries, got {len(ir.ArrayAttr(op.attributes[name]))}"
+    if "tied" in op.attributes and not _is_array_of_pairs(op.attributes["tied"]):
+        yield "'tied' must be an array of pairs [operand, result]"
+        return
     for operand_number, result_number in tied_operands(op):
         yield from _tied_faults(op, operand_number, result_number)
+
+
+def _is_array_of(attribute: ir.Attribute, kind: type) -> bool:
+    return isinstance(attribute, ir.ArrayAttr) and all(isinstance(element, kind) for element in attribute)
+
+
+def _is_array_of_pairs(attribute: ir.Attribute) -> bool:
+    if not _is_array_of(attribute, ir.ArrayAttr):
+        return False
+    return all(len(pair) == 2 and _is_array_of(pair, ir.IntegerAttr) for pair in ir.ArrayAttr(attribute))
 
 
 def _tied_faults(op: ir.Operation, operand_number: int, result_number: int) -> Iterator[str]:
@@ -417,6 +443,23 @@ def _view_faults(op: ir.Operation) -> Iterator[str]:
     if missing or len(op.operands) != 1 or len(op.results) != 1:
         yield "needs one operand, one result and the attributes 'offset', 'sizes' and 'strides'"
         return
+    if not all(isinstance(value.type, ir.ShapedType) for value in (op.operands[0], op.results[0])):
+        yield "views tensors, as tensors"
+        return
+    if not isinstance(op.attributes["offset"], ir.IntegerAttr):
+        yield "'offset' must be an integer"
+        return
+    if not all(_is_integers(op.attributes[name]) for name in ("sizes", "strides")):
+        yield "'sizes' and 'strides' must be arrays of integers"
+        return
+    yield from _view_shape_faults(op)
+
+
+def _is_integers(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.DenseI64ArrayAttr) or _is_array_of(attribute, ir.IntegerAttr)
+
+
+def _view_shape_faults(op: ir.Operation) -> Iterator[str]:
     sizes, strides = integers(op.attributes["sizes"]), integers(op.attributes["strides"])
     offset = ir.IntegerAttr(op.attributes["offset"]).value
     result = ir.ShapedType(op.results[0].type)
