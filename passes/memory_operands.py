@@ -1,0 +1,161 @@
+"""Gives `fusion.extern`, `fusion.view` and `func.return` operands that exist in memory.
+
+A library call and a caller see memory, so what they use is an argument, a node's result, or a `fusion.view`
+of one. `MemoryOperands(function).rewrite()` replaces everything else:
+
+  - a chain of view-like ops becomes a fusion.view of the chain's root (passes/views.py);
+  - a filled or constant tensor becomes a generic that writes it;
+  - where strides can't say it, a copy comes in between, as PyTorch's `reshape` copies;
+  - a tensor that the library writes (`tied`), or one whose memory it overwrites, is never an alias: a copy.
+"""
+
+from __future__ import annotations
+
+from ..dialects import fusion
+from ..dialects.mlir import arith, ir
+from . import generics, views
+from .views import Traced, View
+
+
+class MemoryOperands:
+    """Rewrites one function; remembers the views and constant tensors it made, to make each once."""
+
+    def __init__(self, function: ir.Operation):
+        self.function = function
+        self.made: dict[tuple[ir.Value, View], ir.Value] = {}
+
+    def rewrite(self) -> None:
+        for block in self.function.regions[0].blocks:
+            for op in [view.operation for view in block.operations]:
+                if fusion.is_op(op, "view"):
+                    self._rewrite_view(op)
+                elif fusion.is_op(op, "extern") or op.name == "func.return":
+                    self._rewrite_operands(op)
+
+    def _rewrite_view(self, op: ir.Operation) -> None:
+        traced = views.trace(op.results[0])
+        if traced is None:
+            op.operands[0] = self._node(op.operands[0], op)
+            return
+        if traced.root == op.operands[0]:
+            return
+        op.results[0].replace_all_uses_with(self._place(traced, op.results[0], op))
+        op.erase()
+
+    def _rewrite_operands(self, op: ir.Operation) -> None:
+        written = {operand for operand, _ in fusion.tied_operands(op)} if fusion.is_op(op, "extern") else set()
+        for number, value in enumerate(op.operands):
+            if not isinstance(value.type, ir.RankedTensorType):
+                continue
+            if number in written:
+                op.operands[number] = value if _is_in_memory(value) else self._copy(value, op)
+            elif not _is_in_memory(value) or _is_copy(value):
+                op.operands[number] = self._resolve(value, op, self._stated_strides(op, number))
+
+    def _resolve(self, value: ir.Value, user: ir.Operation, strides: list[int] | None) -> ir.Value:
+        """What `user` takes instead of `value`; `strides` if the function's result has to have these."""
+        if views.static_shape(value) is None:
+            return self._node(value, user)
+        traced = self._trace(value, user)
+        stated = View(traced.view.offset, traced.view.sizes, tuple(strides or traced.view.strides))
+        if _is_overwritten(traced.root) or not traced.view.same_memory(stated):
+            return self._node(value, user)
+        return self._place(traced, value, user)
+
+    def _trace(self, value: ir.Value, user: ir.Operation) -> Traced:
+        """Like `views.trace`, but puts a copy where no strides describe a step of the chain."""
+        traced = views.trace(value)
+        if traced is not None:
+            return traced
+        step, source = views.step_of(value), value.owner.operation.operands[0]
+        shape = views.static_shape(source)
+        if step is not None and shape is not None:
+            traced = self._trace(source, user)
+            view = step(traced.view)
+            if view is not None:
+                return Traced(traced.root, view)
+            view = step(views.contiguous(shape))
+            if view is not None:
+                return Traced(self._node(source, user), view)
+        return Traced(self._node(value, user), views.contiguous(views.static_shape(value) or []))
+
+    def _place(self, traced: Traced, value: ir.Value, user: ir.Operation) -> ir.Value:
+        """The traced view of its root, in front of `user`; the root itself where it is the same."""
+        if not views.is_root(traced.root):
+            return self._node(value, user)
+        if traced.root.type == value.type and traced.view.same_memory(views.layout_of(traced.root) or traced.view):
+            return traced.root
+        key = (traced.root, traced.view)
+        if key not in self.made:
+            with ir.InsertionPoint(user), value.owner.location:
+                self.made[key] = _view(traced, value.type)
+        return self.made[key]
+
+    def _node(self, value: ir.Value, user: ir.Operation) -> ir.Value:
+        """A contiguous tensor of its own with the elements of `value`: `value` itself if a node computes it."""
+        if views.is_root(value) and not fusion.is_op(value.owner, "view"):
+            return value
+        key = (value, views.contiguous(views.static_shape(value) or []))
+        if key not in self.made:
+            self.made[key] = self._constant(value, user) or self._copy(value, user)
+        return self.made[key]
+
+    def _constant(self, value: ir.Value, user: ir.Operation) -> ir.Value | None:
+        """A generic that writes the one scalar that `value` consists of; uninitialised memory is zero."""
+        point, location = ir.InsertionPoint(user), value.owner.location
+        traced = views.trace(value)
+        root = traced.root if traced else value
+        scalar = generics.uniform_scalar(root, point)
+        if scalar is None and root.owner.name == "tensor.empty":
+            scalar = _zero(ir.ShapedType(root.type).element_type, point, location)
+        return generics.constant_tensor(scalar, value, location, point) if scalar else None
+
+    def _copy(self, value: ir.Value, user: ir.Operation) -> ir.Value:
+        element = ir.ShapedType(value.type).element_type
+        location = user.location if isinstance(value.owner, ir.Block) else value.owner.location
+        return generics.elementwise(value, element, lambda x: x, location, ir.InsertionPoint(user))
+
+    def _stated_strides(self, op: ir.Operation, number: int) -> list[int] | None:
+        """What #fusion.layout says of the function's result of that number."""
+        if op.name != "func.return" or "res_attrs" not in self.function.attributes:
+            return None
+        attributes = ir.DictAttr(ir.ArrayAttr(self.function.attributes["res_attrs"])[number])
+        layout = fusion.read_layout(attributes["fusion.layout"]) if "fusion.layout" in attributes else None
+        return list(layout.strides) if layout else None
+
+
+def _is_in_memory(value: ir.Value) -> bool:
+    return views.is_root(value)
+
+
+def _is_copy(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and views.is_copy(value.owner.operation)
+
+
+def _is_overwritten(root: ir.Value) -> bool:
+    """Whether a library call may write the memory of `root`, which a view of it would then see."""
+    for use in root.uses:
+        user = use.owner.operation
+        if fusion.is_op(user, "view") and _is_overwritten(user.results[0]):
+            return True
+        if not fusion.is_op(user, "extern"):
+            continue
+        tied = {operand for operand, _ in fusion.tied_operands(user)}
+        if use.operand_number in tied or "opaque" in fusion.extern_effects(user):
+            return True
+    return False
+
+
+def _view(traced: Traced, type_: ir.Type) -> ir.Value:
+    i64 = ir.IntegerType.get_signless(64)
+    attributes = {
+        "offset": ir.IntegerAttr.get(i64, traced.view.offset),
+        "sizes": ir.DenseI64ArrayAttr.get(list(traced.view.sizes)),
+        "strides": ir.DenseI64ArrayAttr.get(list(traced.view.strides)),
+    }
+    return ir.Operation.create("fusion.view", results=[type_], operands=[traced.root], attributes=attributes).results[0]
+
+
+def _zero(element: ir.Type, point: ir.InsertionPoint, location: ir.Location) -> ir.Value:
+    with point, location:
+        return arith.ConstantOp(element, 0.0 if isinstance(element, ir.FloatType) else 0).result
