@@ -53,7 +53,9 @@ class Piece:
 
 
 def shape(value: ir.Value) -> list[int]:
-    """A tensor's sizes."""
+    """A tensor's sizes, those from before a cast that forgets them."""
+    while not ir.ShapedType(value.type).has_static_shape and value.owner.name == "tensor.cast":
+        value = value.owner.operands[0]
     return list(ir.ShapedType(value.type).shape)
 
 

@@ -1,7 +1,7 @@
 """fusion-to-cpu: makes each scheduled kernel a function of loops, and its place in the host function a call.
 
-The kernels live in a module of their own, which is compiled; the host function sees declarations. A failed
-bounds check sets `@failed_check`, which the runtime reads after a call.
+The kernels live in a module of their own, which is compiled; the host function sees declarations. A kernel
+that checks indices returns an i32, not 0 if a check failed, and what it would have read there counts as 0.
 
 Before: fusion.kernel ops on memrefs, with schedules. After: none; the module holds `module @kernels`.
 
@@ -25,7 +25,6 @@ from .pass_base import Pass
 from .schedules.machine import LoopMachine
 
 MODULE = "kernels"
-FAILED_CHECK = "failed_check"
 
 
 @dataclass(frozen=True)
@@ -41,33 +40,33 @@ class FusionToCpu(Pass):
         with ir.InsertionPoint(module.body), module.operation.location:
             holder = builtin.ModuleOp()
             holder.attributes["sym_name"] = ir.StringAttr.get(MODULE)
-        _declare_flag(holder.body)
-        for kernel in kernels.distinct:
-            _make_function(kernel, kernels.name(kernel), holder.body, module.body)
+        returned = {
+            kernels.name(kernel): _make_function(kernel, kernels.name(kernel), holder.body, module.body)
+            for kernel in kernels.distinct
+        }
         for kernel in kernels.all:
-            with ir.InsertionPoint(kernel), kernel.location:
-                func.CallOp([], kernels.name(kernel), list(kernel.operands))
-            kernel.erase()
+            _call(kernel, kernels.name(kernel), returned[kernels.name(kernel)])
 
 
-def _declare_flag(block: ir.Block) -> None:
-    flag = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
-    initial = ir.DenseElementsAttr.get_splat(
-        ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)),
-        ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0),
-    )
-    with ir.InsertionPoint(block), ir.Location.unknown():
-        memref.GlobalOp(FAILED_CHECK, ir.TypeAttr.get(flag), initial_value=initial)
-
-
-def _make_function(kernel: ir.Operation, name: str, block: ir.Block, host: ir.Block) -> None:
+def _make_function(kernel: ir.Operation, name: str, block: ir.Block, host: ir.Block) -> list[ir.Type]:
+    """Adds the function to `block` and its declaration to `host`; returns what it returns."""
     family, parameters = schedule_of(kernel)
-    type_ = ir.FunctionType.get([operand.type for operand in kernel.operands], [])
+    types = [operand.type for operand in kernel.operands]
     with kernel.location:
-        func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(host))
-        function = func.FuncOp(name, type_, ip=ir.InsertionPoint(block))
+        function = func.FuncOp(name, ir.FunctionType.get(types, []), ip=ir.InsertionPoint(block))
         entry = function.add_entry_block()
+        machine = LoopMachine(entry)
         with ir.InsertionPoint(entry):
-            machine = LoopMachine(FAILED_CHECK)
             emit_body(problem_of(kernel), family, parameters, machine, list(entry.arguments))
-            func.ReturnOp([])
+            results = [memref.LoadOp(machine.failed, []).result] if machine.failed else []
+            func.ReturnOp(results)
+        type_ = ir.FunctionType.get(types, [result.type for result in results])
+        function.attributes["function_type"] = ir.TypeAttr.get(type_)
+        func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(host))
+    return type_.results
+
+
+def _call(kernel: ir.Operation, name: str, results: list[ir.Type]) -> None:
+    with ir.InsertionPoint(kernel), kernel.location:
+        func.CallOp(results, name, list(kernel.operands))
+    kernel.erase()

@@ -26,6 +26,8 @@ class Launch:
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
+    is_checked: bool = False
+    """Whether the kernel returns an i32 that is not 0 if an index was out of range (CPU only)."""
 
     def __str__(self) -> str:
         """For messages: the kernel, its launch configuration and the shapes it works on."""

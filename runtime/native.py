@@ -1,6 +1,7 @@
 """Runs kernels that were compiled to native code for the CPU.
 
 A kernel is a C function whose arguments are base pointers and scalars, in the order of its MLIR signature.
+It returns nothing, or, if it checks indices, an int that is not 0 where one was out of range.
 """
 
 from __future__ import annotations
@@ -50,10 +51,12 @@ class NativeLauncher:
     def prepare(self, launch: Launch) -> Launched:
         """Looks the function up."""
         types = [argument_type(parameter) for parameter in launch.parameters]
-        function = ctypes.CFUNCTYPE(None, *types)(self._code.address(launch.kernel))
+        result = ctypes.c_int32 if launch.is_checked else None
+        function = ctypes.CFUNCTYPE(result, *types)(self._code.address(launch.kernel))
 
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
-            function(*arguments)
+            if function(*arguments):
+                raise IndexError(f"index out of range in {launch}")
 
         return launched
 

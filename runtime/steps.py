@@ -219,11 +219,12 @@ class Planner:
         )
 
     def call(self, op: ir.Operation) -> None:
-        operands = list(op.operands)
-        if len(op.results):
-            raise ValueError(f"{op.location}: a kernel called by the host program returns nothing")
+        operands, results = list(op.operands), [str(result.type) for result in op.results]
+        if results not in ([], ["i32"]):
+            raise ValueError(f"{op.location}: a kernel called by the host program returns nothing or an i32")
         parameters = tuple(str(operand.type) for operand in operands)
-        self._append_launch(Launch(_leaf(op.attributes["callee"]), parameters), operands)
+        launch = Launch(_leaf(op.attributes["callee"]), parameters, is_checked=bool(results))
+        self._append_launch(launch, operands)
 
     def _append_launch(self, launch: Launch, operands: Sequence[ir.Value]) -> None:
         launched = self._launcher.prepare(launch)

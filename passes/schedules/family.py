@@ -53,8 +53,15 @@ class Problem:
 class Family(Protocol):
     """One way to run a kernel."""
 
-    name: str
-    parameters: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """What a #fusion.schedule calls it."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that a #fusion.schedule of this family has."""
+        ...
 
     def refuses(self, body: KernelBody) -> str | None:
         """Why the family can't run the body; None where it can."""

@@ -69,10 +69,11 @@ def guarded(condition: ir.Value | None) -> Iterator[None]:
 
 
 class LoopMachine:
-    """One thread: units and rows are loops."""
+    """One thread: units and rows are loops. `failed` is where the function notes a failed check, if it has any."""
 
-    def __init__(self, failed: str) -> None:
-        self._failed = failed
+    def __init__(self, entry: ir.Block) -> None:
+        self._entry = entry
+        self.failed: ir.Value | None = None
 
     def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
         loop = scf.ForOp(number(0), number(count), number(1))
@@ -88,13 +89,18 @@ class LoopMachine:
         return value
 
     def check(self, condition: ir.Value) -> ir.Value | None:
-        """Records the failure in a global that the runtime reads after the call."""
-        flag = ir.MemRefType.get([], ir.IntegerType.get_signless(32))
-        failed = arith.XOrIOp(condition, _true()).result
-        with guarded(failed):
-            one = arith.ConstantOp(ir.IntegerType.get_signless(32), 1).result
-            memref.StoreOp(one, memref.GetGlobalOp(flag, self._failed).result, [])
+        """Notes the failure, which the function returns at its end."""
+        if self.failed is None:
+            self.failed = self._make_flag()
+        with guarded(arith.XOrIOp(condition, _true()).result):
+            memref.StoreOp(arith.ConstantOp(_i32(), 1).result, self.failed, [])
         return condition
+
+    def _make_flag(self) -> ir.Value:
+        with ir.InsertionPoint.at_block_begin(self._entry):
+            flag = memref.AllocaOp(ir.MemRefType.get([], _i32()), [], []).result
+            memref.StoreOp(arith.ConstantOp(_i32(), 0).result, flag, [])
+        return flag
 
 
 class GpuMachine:
@@ -198,6 +204,10 @@ def _times(value: ir.Value, factor: int) -> ir.Value:
 
 def _less(value: ir.Value, bound: int) -> ir.Value:
     return arith.CmpIOp(arith.CmpIPredicate.ult, value, number(bound)).result
+
+
+def _i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
 
 
 def _true() -> ir.Value:
