@@ -19,12 +19,13 @@ After, with one region, which reads a and b once:
     %d = "fusion.extern"(%c, %b) {op = "aten.mm.default", ...}
     return %d, %e
 
-groups.py decides what is legal, live_profile.py what memory allows, merge_search.py what is tried.
+groups.py decides what is legal, live_profile.py what memory allows, merge_search.py what is tried in which order;
+memory_order.py improves the order, recompute.py finds what to compute again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +48,7 @@ from .plan import (
     source_peak,
     steps_of,
 )
+from .recompute import Recomputation, adopt
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class FusionDataflow(Pass):
 
     horizontal: bool = True
     memory_aware: bool = True
+    recompute: bool = True
     max_region_ops: int = DEFAULT_MAX_REGION_OPS
 
     def __post_init__(self) -> None:
@@ -88,11 +91,18 @@ class FusionDataflow(Pass):
         if profile is not None and _lower_peak(groups, profile):
             search.retry_refused()
             _lower_peak(groups, profile)
-        return _parts(groups)
+        if not self.recompute:
+            return _parts(groups)
+        recomputation = Recomputation(groups, profile, self.max_region_ops)
+        recomputation.run()
+        return adopt(groups.graph, _parts(groups, recomputation.extra))
 
 
-def _parts(groups: Groups) -> list[Part]:
-    return [Part(tuple(sorted(groups.members[group]))) for group in groups.in_order()]
+def _parts(groups: Groups, extra: Sequence[Iterable[int]] = ()) -> list[Part]:
+    return [
+        Part(tuple(sorted(groups.members[group])), tuple(sorted(extra[group])) if extra else ())
+        for group in groups.in_order()
+    ]
 
 
 def _lower_peak(groups: Groups, profile: LiveProfile) -> bool:

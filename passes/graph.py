@@ -58,6 +58,7 @@ class Graph:
     makers: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     readers: list[list[int]] = field(default_factory=list)
+    written: set[int] = field(default_factory=set)
     returned: frozenset[int] = frozenset()
     constants: list[ir.Operation] = field(default_factory=list)
     free: dict[ir.Value, ir.Operation] = field(default_factory=dict)
@@ -180,6 +181,7 @@ class _Builder:
         for memory in touched if opaque else self._written(op):
             after += self.touched.get(memory, [])
             self.last_write[memory] = index
+            self.graph.written.add(memory)
             self.touched[memory] = []
         for memory in touched:
             self.touched.setdefault(memory, []).append(index)

@@ -13,9 +13,10 @@ This is the incremental topological order of Pearce and Kelly on merged groups. 
 reachability: a merge changes what all ancestors reach, which costs n bits for each of them, while a search
 costs what lies between the two groups, and most merges are of neighbours. The search goes forward from one
 and backward from the other in turns, with doubling budgets, so it costs about what the cheaper of the two
-directions does. Library calls are never merged, so a path through one stays: `separated` answers from bits, one a call, that nodes
-are given once. A pair found illegal by search has a *witness*, a group on the path: the pair stays illegal until the
-witness is merged into one of the two, so nothing is searched again before that.
+directions does. Library calls are never merged, so a path through one stays: `separated` answers from bits,
+one a call, that nodes are given once. A pair found illegal by search has a *witness*, a group on the path:
+the pair stays illegal until the witness is merged into one of the two, so nothing is searched again before
+that.
 """
 
 from __future__ import annotations
@@ -171,6 +172,14 @@ class Groups:
         self.escaping[into].update(made_here)
         self.escaping[into].difference_update(hidden)
         self.members[other], self.reads[other], self.escaping[other] = [], set(), set()
+
+    def reread(self, group: int, dropped: set[int], added: set[int]) -> None:
+        """Makes a group read other values."""
+        for value in dropped:
+            self.readers[value].discard(group)
+        for value in added:
+            self.readers[value].add(group)
+        self.reads[group] = (self.reads[group] - dropped) | added
 
 
 def _reach_of_calls(graph: Graph) -> tuple[list[int], list[int]]:

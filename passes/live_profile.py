@@ -11,7 +11,7 @@ The profile is a numpy array, to which an interval is added or from which it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class LiveProfile:
         self.bytes[:] = 0
         for memory in range(len(self.sizes)):
             self.intervals[memory] = None
-            if self.aliases[memory] and self.sizes[memory]:
+            if self._counts(memory):
                 self._apply((memory, None, self._interval(memory, {}, ())))
 
     def peak(self) -> int:
@@ -50,7 +50,19 @@ class LiveProfile:
 
     def allows(self, first: int, second: int, slots: Mapping[int, int]) -> bool:
         """Whether two groups may be one, with groups moved to `slots`; if so the profile is changed to that."""
-        changes = list(self._changes((first, second), slots))
+        return self._try(self._changes((first, second), slots))
+
+    def allows_now(self, memories: Iterable[int]) -> bool:
+        """Whether the profile may follow a change of who reads `memories`; if so it does."""
+        changes = [
+            (memory, self.intervals[memory], self._interval(memory, {}, ()))
+            for memory in memories
+            if self._counts(memory)
+        ]
+        return self._try([change for change in changes if change[1] != change[2]])
+
+    def _try(self, changes: Sequence[Change]) -> bool:
+        """Makes changes, unless the profile would exceed its limit."""
         for change in changes:
             self._apply(change)
         touched = [interval for _, _, interval in changes if interval is not None]
@@ -63,6 +75,10 @@ class LiveProfile:
             self._apply((memory, new, old))
         return False
 
+    def _counts(self, memory: int) -> bool:
+        """Whether a memory is one that the program allocates."""
+        return bool(self.aliases[memory]) and self.sizes[memory] > 0
+
     def _changes(self, pair: tuple[int, int], slots: Mapping[int, int]) -> list[Change]:
         graph, groups = self.groups.graph, self.groups
         memories: set[int] = set()
@@ -71,7 +87,7 @@ class LiveProfile:
             memories.update(graph.memory[value] for value in groups.escaping[group])
         found = []
         for memory in memories:
-            if self.aliases[memory] and self.sizes[memory]:
+            if self._counts(memory):
                 old, new = self.intervals[memory], self._interval(memory, slots, pair)
                 if old != new:
                     found.append((memory, old, new))
