@@ -154,13 +154,19 @@ def is_splat(attribute: ir.Attribute) -> bool:
     return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
 
 
-def empty_like(value: ir.Value, element: ir.Type, location: ir.Location, point: ir.InsertionPoint) -> ir.Value:
-    """A tensor.empty of the shape of `value`."""
+def empty_like(
+    value: ir.Value,
+    element: ir.Type,
+    location: ir.Location,
+    point: ir.InsertionPoint,
+    order: Sequence[int] | None = None,
+) -> ir.Value:
+    """A tensor.empty of the shape of `value`, its dimensions in another `order` if one is given."""
     shaped = ir.RankedTensorType(value.type)
     with point, location:
         sizes = [
             _dimension(value, number) if shaped.is_dynamic_dim(number) else shaped.get_dim_size(number)
-            for number in range(shaped.rank)
+            for number in (order if order is not None else range(shaped.rank))
         ]
         return tensor.EmptyOp(sizes, element).result
 
