@@ -31,6 +31,7 @@ from typing import ClassVar
 
 from ..dialects.mlir import ir
 from . import graph
+from .ceiling import Ceiling
 from .graph import Graph
 from .groups import Groups
 from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
@@ -45,7 +46,6 @@ from .plan import (
     memory_sizes,
     plan_peak,
     predecessors_of,
-    source_peak,
     steps_of,
 )
 from .recompute import Recomputation, adopt
@@ -72,20 +72,18 @@ class FusionDataflow(Pass):
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""
-        parts = self._merge(Groups(dependences))
-        if not self.horizontal:
+        ceiling = Ceiling(dependences) if self.memory_aware else None
+        parts = self._merge(Groups(dependences), ceiling)
+        runs = [Part(run) for run in _runs(dependences, self.max_region_ops)] if self.horizontal else parts
+        if bytes_moved(dependences, runs) >= bytes_moved(dependences, parts):
             return parts
-        runs = [Part(run) for run in _runs(dependences, self.max_region_ops)]
-        if bytes_moved(dependences, runs) < bytes_moved(dependences, parts) and self._fits(dependences, runs):
-            return self._merge(_grouped(dependences, runs))
-        return parts
+        if ceiling is not None and not ceiling.admits_plan(runs):
+            return parts
+        return self._merge(_grouped(dependences, runs), ceiling)
 
-    def _fits(self, dependences: Graph, parts: Sequence[Part]) -> bool:
-        return not self.memory_aware or plan_peak(dependences, parts) <= source_peak(dependences)
-
-    def _merge(self, groups: Groups) -> list[Part]:
+    def _merge(self, groups: Groups, ceiling: Ceiling | None) -> list[Part]:
         """Merges from `groups` on, and orders the result for a low peak."""
-        profile = LiveProfile(groups, source_peak(groups.graph)) if self.memory_aware else None
+        profile = LiveProfile(groups, ceiling) if ceiling is not None else None
         search = MergeSearch(groups, profile, self.horizontal, self.max_region_ops)
         search.run()
         if profile is not None and _lower_peak(groups, profile):
@@ -106,7 +104,9 @@ def _parts(groups: Groups, extra: Sequence[Iterable[int]] = ()) -> list[Part]:
 
 
 def _lower_peak(groups: Groups, profile: LiveProfile) -> bool:
-    """Puts the groups in an order with a lower peak, if one is found."""
+    """Puts the groups in an order with a lower peak, if one is found; with dynamic sizes none is looked for."""
+    if not profile.ceiling.is_a_number:
+        return False
     graph, current = groups.graph, _parts(groups)
     order = low_peak_order(
         steps_of(graph, current), predecessors_of(graph, current), memory_sizes(graph), kept_memories(graph)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from .ceiling import Ceiling
 from .graph import Graph
 from .groups import Groups
 
@@ -25,16 +26,16 @@ FEW_READERS = 8
 
 
 class LiveProfile:
-    """Live bytes by slot, at most `limit` in each."""
+    """Live bytes by size class and slot, below the ceiling everywhere."""
 
-    def __init__(self, groups: Groups, limit: int) -> None:
+    def __init__(self, groups: Groups, ceiling: Ceiling) -> None:
         self.groups = groups
-        self.sizes = groups.graph.sizes
-        self.limit = limit
+        self.ceiling = ceiling
+        self.sizes = ceiling.classes.bytes
         self.aliases = _aliases(groups.graph)
         self.kept = {groups.graph.memory[value] for value in groups.graph.returned}
         self.intervals: list[Interval | None] = [None] * len(self.sizes)
-        self.bytes = np.zeros(len(groups.at), dtype=np.int64)
+        self.bytes = np.zeros((ceiling.classes.count if ceiling.decides else 1, len(groups.at)), dtype=np.int64)
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -46,7 +47,7 @@ class LiveProfile:
                 self._apply((memory, None, self._interval(memory, {}, ())))
 
     def peak(self) -> int:
-        return int(self.bytes.max()) if len(self.bytes) else 0
+        return int(self.bytes.max(initial=0))
 
     def allows(self, first: int, second: int, slots: Mapping[int, int]) -> bool:
         """Whether two groups may be one, with groups moved to `slots`; if so the profile is changed to that."""
@@ -69,7 +70,7 @@ class LiveProfile:
         if not touched:
             return True
         low, high = min(start for start, _ in touched), max(end for _, end in touched)
-        if self.bytes[low : high + 1].max() <= self.limit:
+        if self.ceiling.admits(self.bytes[:, low : high + 1]):
             return True
         for memory, old, new in changes:
             self._apply((memory, new, old))
@@ -99,16 +100,17 @@ class LiveProfile:
         self.intervals[memory] = new
         if old is None or new is None:
             low, high = old or new or (0, -1)
-            self._add(low, high + 1, self.sizes[memory] if old is None else -self.sizes[memory])
+            self._add(memory, low, high + 1, 1 if old is None else -1)
             return
-        self._add(new[0], old[0], self.sizes[memory])
-        self._add(old[0], new[0], -self.sizes[memory])
-        self._add(old[1] + 1, new[1] + 1, self.sizes[memory])
-        self._add(new[1] + 1, old[1] + 1, -self.sizes[memory])
+        self._add(memory, new[0], old[0], 1)
+        self._add(memory, old[0], new[0], -1)
+        self._add(memory, old[1] + 1, new[1] + 1, 1)
+        self._add(memory, new[1] + 1, old[1] + 1, -1)
 
-    def _add(self, start: int, end: int, size: int) -> None:
+    def _add(self, memory: int, start: int, end: int, times: int) -> None:
         if start < end:
-            self.bytes[start:end] += size
+            row = self.ceiling.classes.of[memory] if self.ceiling.decides else 0
+            self.bytes[row, start:end] += times * self.sizes[memory]
 
     def _interval(self, memory: int, slots: Mapping[int, int], pair: Sequence[int]) -> Interval | None:
         """Where a memory is live once groups are in `slots` and the `pair` is one group."""

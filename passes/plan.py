@@ -15,12 +15,12 @@ from .peak import Step, peak_of
 
 def source_peak(graph: Graph) -> int:
     """Most bytes live in source order, each result a new buffer: what eager PyTorch holds."""
-    return _peak(graph, [Part((node,)) for node in range(len(graph.nodes))], [True] * len(graph.values))
+    return peak_of(source_steps(graph), memory_sizes(graph), kept_memories(graph))
 
 
 def plan_peak(graph: Graph, parts: Sequence[Part]) -> int:
     """Most bytes live when the parts run in their order; what stays within a part takes none."""
-    return _peak(graph, parts, escaping(graph, parts))
+    return peak_of(steps_of(graph, parts), memory_sizes(graph), kept_memories(graph))
 
 
 def bytes_moved(graph: Graph, parts: Sequence[Part]) -> int:
@@ -39,9 +39,16 @@ def kept_memories(graph: Graph) -> set[int]:
     return {graph.memory[value] for value in graph.returned}
 
 
+def source_steps(graph: Graph) -> list[Step]:
+    """The nodes one by one, each result in memory even if nobody uses it."""
+    every = [True] * len(graph.values)
+    return [_step(graph, Part((node,)), every) for node in range(len(graph.nodes))]
+
+
 def steps_of(graph: Graph, parts: Sequence[Part]) -> list[Step]:
     """What each part touches in memory and makes there."""
-    return _steps(graph, parts, escaping(graph, parts))
+    escapes = escaping(graph, parts)
+    return [_step(graph, part, escapes) for part in parts]
 
 
 def predecessors_of(graph: Graph, parts: Sequence[Part]) -> list[set[int]]:
@@ -53,14 +60,6 @@ def predecessors_of(graph: Graph, parts: Sequence[Part]) -> list[set[int]]:
         before = {other for node in inner for other in graph.predecessors(node) if other not in inner}
         found.append({of[other] for other in before} - {number})
     return found
-
-
-def _steps(graph: Graph, parts: Sequence[Part], allocated: Sequence[bool]) -> list[Step]:
-    return [_step(graph, part, allocated) for part in parts]
-
-
-def _peak(graph: Graph, parts: Sequence[Part], allocated: Sequence[bool]) -> int:
-    return peak_of(_steps(graph, parts, allocated), memory_sizes(graph), kept_memories(graph))
 
 
 def _step(graph: Graph, part: Part, allocated: Sequence[bool]) -> Step:
