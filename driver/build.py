@@ -16,9 +16,9 @@ from ..targets.lowering import translate
 from ..targets.target import Target
 from .errors import UserError
 from .levels import LEVELS, detect_level, nested_modules
+from .lower import lower
 from .options import Options
 from .runner import Instruments, print_module
-from .stages import lower
 
 MLIR_STAGES = ("linalg", "region", "kernel", "gpu", "nvvm", "llvm")
 MACHINE_CODE = ("ptx", "cubin")

@@ -58,6 +58,11 @@ class Options:
     target: str = _option(Declaration("sm_90", "what to compile for", "kernel", None, None, tuple(TARGETS)))
     horizontal: bool = _option(Declaration(True, "dataflow merges independent siblings too", "region"))
     memory_aware: bool = _option(Declaration(True, "dataflow never raises the peak above the source order's", "region"))
+    recompute: bool = _option(
+        Declaration(
+            True, "dataflow repeats cheap producers in several consumers where that moves fewer bytes", "region"
+        )
+    )
     max_region_ops: int = _option(
         Declaration(DEFAULT_MAX_REGION_OPS, "the most operations in a region", "region", None, None, at_least=1)
     )

@@ -9,10 +9,10 @@ from ..dialects.mlir import ir
 from ..passes.pass_base import unknown
 from .build import MACHINE_CODE, emit_text
 from .errors import UserError
+from .lower import lower
 from .options import Options, declarations
 from .pipeline_text import WHOLE, Step, Whole
 from .runner import Instruments, print_module, run_pipeline
-from .stages import lower
 
 
 def run_steps(module: ir.Module, steps: tuple[Step, ...], defaults: Options, instruments: Instruments) -> str | bytes:

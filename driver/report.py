@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from ..dialects.mlir import ir
 from ..passes.fusion_report import FusionReport, read_report
 from ..passes.graph import functions
+from .lower import remaining_stages, run
 from .options import Options
 from .runner import QUIET, Instruments, run_stage
-from .stages import remaining_stages, run
 
 REPORTED = ("linalg", "region", "kernel")
 """The stages that show something new."""

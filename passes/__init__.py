@@ -1,43 +1,34 @@
 """IR to IR: one pass a file, and `PASSES`, the registry, in the order in which the pipeline runs them."""
 
-from __future__ import annotations
-
-import importlib
-import importlib.util
-
+from .fusion_consecutive import FusionConsecutive
+from .fusion_dataflow import FusionDataflow
+from .fusion_expand_math import FusionExpandMath
+from .fusion_import_extern import FusionImportExtern
+from .fusion_none import FusionNone
+from .fusion_normalize import FusionNormalize
+from .fusion_plan_memory import FusionPlanMemory
+from .fusion_report import FusionReport
+from .fusion_schedule import FusionSchedule
+from .fusion_segment import FusionSegment
+from .fusion_select_library import FusionSelectLibrary
+from .fusion_to_cpu import FusionToCpu
+from .fusion_to_gpu import FusionToGpu
 from .pass_base import Pass
 
-# While the passes are being written: those that exist
-_NAMES = (
-    "FusionImportExtern",
-    "FusionSelectLibrary",
-    "FusionNormalize",
-    "FusionNone",
-    "FusionConsecutive",
-    "FusionDataflow",
-    "FusionSegment",
-    "FusionSchedule",
-    "FusionPlanMemory",
-    "FusionReport",
-    "FusionToGpu",
-    "FusionToCpu",
-    "FusionExpandMath",
+_ORDERED: tuple[type[Pass], ...] = (
+    FusionImportExtern,
+    FusionSelectLibrary,
+    FusionNormalize,
+    FusionNone,
+    FusionConsecutive,
+    FusionDataflow,
+    FusionSegment,
+    FusionSchedule,
+    FusionPlanMemory,
+    FusionToGpu,
+    FusionToCpu,
+    FusionExpandMath,
+    FusionReport,
 )
 
-
-def _module(name: str) -> str:
-    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
-
-
-def _existing() -> list[type[Pass]]:
-    found = []
-    for name in _NAMES:
-        try:
-            module = importlib.import_module(f".{_module(name)}", __name__)
-            found.append(getattr(module, name))
-        except (ImportError, AttributeError, SyntaxError, NameError):
-            continue
-    return found
-
-
-PASSES: dict[str, type[Pass]] = {cls.name: cls for cls in _existing()}
+PASSES = {cls.name: cls for cls in _ORDERED}

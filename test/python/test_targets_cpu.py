@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.runner import run_stage
-from mlir_fusion.driver.stages import TO_LLVM
+from mlir_fusion.driver.upstream import TO_LLVM
 from mlir_fusion.targets import cpu
 from mlir_fusion.targets.llvm import CodegenError
 from mlir_fusion.targets.lowering import translate

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.runner import run_stage
-from mlir_fusion.driver.stages import TO_NVVM
+from mlir_fusion.driver.upstream import TO_NVVM
 from mlir_fusion.targets import libdevice, toolkit
 from mlir_fusion.targets.llvm import CodegenError
 from mlir_fusion.targets.lowering import translate

@@ -1,0 +1,59 @@
+"""Takes a module from the stage that it is at to another one, and asserts what each stage promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dialects.mlir import ir
+from ..passes.pass_base import check_choice
+from .errors import Diagnostic, UserError
+from .levels import LEVELS, detect_level, first_illegal
+from .options import Options
+from .runner import QUIET, Instruments, run_stage
+from .stages import Stage, stages
+
+
+def lower(module: ir.Module, options: Options, emit: str, instruments: Instruments | None = None) -> ir.Module:
+    """Takes `module`, in place, from the stage that it is at to stage `emit`."""
+    shown = instruments or replace(QUIET, verify_each=options.verify_each)
+    for number, stage in enumerate(remaining_stages(module, options, emit)):
+        run(module, stage, shown.numbered(number, stage.name))
+    return module
+
+
+def run(module: ir.Module, stage: Stage, instruments: Instruments) -> None:
+    """Runs one stage and asserts the form that it promises."""
+
+    def illegal() -> Diagnostic | None:
+        found = first_illegal(module, stage.allowed, stage.device, stage.name)
+        if found and stage.name in ("import", "linalg"):
+            # Nothing has been built yet: the program itself holds what can't be compiled
+            raise UserError("the program can't be compiled", [found])
+        return found
+
+    run_stage(module, stage.name, stage.passes, instruments, illegal)
+
+
+def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Stage]:
+    """The stages that lead from where `module` is to `emit`; UserError if it is past that."""
+    plan = stages(options)
+    _check_stage(emit, plan, options)
+    level = detect_level(module)
+    first = _after("import" if level == "linalg" else level, plan)
+    last = _after(emit, plan)
+    if first > last:
+        raise UserError(f"the module is at stage {level!r} already, past {emit!r}")
+    return list(plan[first:last])
+
+
+def _check_stage(emit: str, plan: tuple[Stage, ...], options: Options) -> None:
+    try:
+        check_choice(f"stage of target {options.target}", emit, [stage.name for stage in plan])
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _after(level: str, plan: tuple[Stage, ...]) -> int:
+    """The number of the first stage after `level`."""
+    rank = LEVELS.index(level)
+    return sum(1 for stage in plan if LEVELS.index(stage.name) <= rank)

@@ -1,0 +1,75 @@
+"""Options: levels, values, and what is said about mistakes."""
+
+import pytest
+from mlir_fusion.driver.options import Options, declarations
+
+
+def test_what_says_nothing_changes_nothing():
+    assert Options.from_settings() == Options()
+    assert Options().override_from_environment({}) == Options()
+
+
+def test_settings_and_a_name_or_a_value_enable():
+    options = Options.from_settings(
+        "dataflow", "cpu", enable=["matmul", "max_region_ops=7"], disable=["horizontal", "memory-aware"]
+    )
+    assert options == Options("dataflow", "cpu", False, False, max_region_ops=7, matmul="on")
+
+
+def test_disabling_means_the_off_value():
+    assert Options(fusion_type="dataflow", matmul="auto").override(disable=["fusion_type", "matmul"]) == Options("none")
+
+
+def test_later_levels_win():
+    environment = {"MLIR_FUSION_OPTIONS": "max_region_ops=5", "MLIR_FUSION_ENABLE": "matmul=auto,horizontal"}
+    captured = Options.from_settings(disable=["horizontal"], enable=["max_region_ops=3"])
+    effective = captured.override_from_environment(environment)
+    assert effective == Options(horizontal=True, max_region_ops=5, matmul="auto")
+    assert effective.override(disable=["matmul"]).matmul == "off"
+
+
+@pytest.mark.parametrize(
+    ("enable", "disable", "message"),
+    [
+        (["horizontl"], [], r"options: unknown option 'horizontl', did you mean 'horizontal'\?; allowed: fusion_type"),
+        (["matmul=maybe"], [], "options: unknown value of matmul 'maybe'; allowed: off, on, auto"),
+        (["max_region_ops"], [], "options: option 'max_region_ops' needs a value"),
+        (["max_region_ops=0"], [], "options: option 'max_region_ops' must be 1 or more, got 0"),
+        (["max_region_ops=x"], [], "options: option 'max_region_ops' must be a whole number, got 'x'"),
+        (["horizontal=perhaps"], [], "options: option 'horizontal' must be true or false, got 'perhaps'"),
+        ([], ["target"], "options: option 'target' can't be disabled"),
+        (["horizontal"], ["horizontal"], "options: option 'horizontal' is given twice, as True and as False"),
+    ],
+)
+def test_a_mistake_names_the_option_and_what_is_allowed(enable: list[str], disable: list[str], message: str):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Options().override(enable, disable)
+
+
+def test_a_mistake_in_the_environment_names_the_variable():
+    with pytest.raises(ValueError, match=r"^MLIR_FUSION_DISABLE: unknown option 'nothing'"):
+        Options().override_from_environment({"MLIR_FUSION_DISABLE": "nothing"})
+
+
+def test_a_wrong_fusion_type_names_the_nearest():
+    with pytest.raises(ValueError, match=r"'dataflw', did you mean 'dataflow'\?; allowed: consecutive, dataflow, none"):
+        Options.from_settings(fusion_type="dataflw")
+
+
+def test_values_have_the_declared_type():
+    with pytest.raises(ValueError, match="option 'horizontal' must be true or false, got 1"):
+        Options(horizontal=1)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("declaration", declarations(), ids=lambda declaration: declaration.name)
+def test_on_and_off_are_values_that_an_option_takes(declaration):
+    for value in (declaration.on, declaration.off):
+        if value is not None:
+            assert getattr(Options(**{declaration.name: value}), declaration.name) == value
+    assert declaration.help
+
+
+def test_differences_enable_the_same_options():
+    options = Options("dataflow", "cpu", horizontal=False, max_region_ops=9)
+    changed = [f"{name}={value}" for name, value in options.differences().items()]
+    assert Options().override(changed) == options
