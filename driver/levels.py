@@ -18,7 +18,8 @@ def detect_level(module: ir.Module) -> str:
     """The stage whose result `module` is, judged by the least advanced thing in it."""
     with module.context:
         found = {level for op in module.body.operations if (level := _level_of(op.operation))}
-    return min(found, key=LEVELS.index, default="linalg")
+        undecided = "kernel" if any(_is_on_memory(function) for function in functions(module)) else "linalg"
+    return min(found, key=LEVELS.index, default=undecided)
 
 
 def first_illegal(module: ir.Module, allowed: Sequence[str], device: Sequence[str], stage: str) -> Diagnostic | None:
@@ -108,5 +109,9 @@ def _level_of_signature(function: ir.Operation) -> str | None:
     types = [*signature.inputs, *signature.results]
     if any(str(type_).startswith("!torch.") for type_ in types):
         return "torch"
-    on_memory = any(isinstance(type_, ir.MemRefType) for type_ in types)
-    return None if on_memory else "linalg"
+    return None if _is_on_memory(function) else "linalg"
+
+
+def _is_on_memory(function: ir.Operation) -> bool:
+    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return any(isinstance(type_, ir.MemRefType) for type_ in (*signature.inputs, *signature.results))

@@ -38,7 +38,19 @@ class Stage:
 
 CALLS = ("fusion.extern", "fusion.view", "fusion.random", "arith.constant", "func.return")
 HOST = ("fusion.extern", "memref.", "arith.", "gpu.launch_func", "func.call", "func.return")
-KERNEL_CODE = ("gpu.", "func.", "scf.", "cf.", "arith.", "math.", "complex.", "vector.", "memref.", "nvvm.", "llvm.call_intrinsic")
+KERNEL_CODE = (
+    "gpu.",
+    "func.",
+    "scf.",
+    "cf.",
+    "arith.",
+    "math.",
+    "complex.",
+    "vector.",
+    "memref.",
+    "nvvm.",
+    "llvm.call_intrinsic",
+)
 
 GPU_STAGES = (
     # Each schedule emits its kernel, and the host function launches it

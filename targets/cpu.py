@@ -70,9 +70,7 @@ def jit(llvm_ir: str) -> NativeModule:
             return NativeModule(_link(f"module_{next(_numbers)}", code, defined))
         except RuntimeError as error:
             missing = [name for name in declared if _is_unknown(name)]
-            raise llvm.CodegenError(
-                f"can't link the compiled module; not found: {missing}: {error}"
-            ) from error
+            raise llvm.CodegenError(f"can't link the compiled module; not found: {missing}: {error}") from error
 
 
 def host_machine() -> llvmlite.TargetMachine:

@@ -24,9 +24,7 @@ NVPTX = "nvptx64-nvidia-cuda"
 PREFIX = "__nv_"
 
 
-def link_libdevice(
-    module: llvmlite.ModuleRef, context: llvmlite.ContextRef, machine: llvmlite.TargetMachine
-) -> None:
+def link_libdevice(module: llvmlite.ModuleRef, context: llvmlite.ContextRef, machine: llvmlite.TargetMachine) -> None:
     """Defines the functions of libdevice that a module of `context` declares, for its use only."""
     needed = [function.name for function in module.functions if _is_missing(function)]
     for name in needed:

@@ -59,8 +59,7 @@ def parse_resource_usage(log: str) -> dict[str, Resources]:
     headings = list(KERNEL.finditer(log))
     ends = [heading.start() for heading in headings[1:]] + [len(log)]
     return {
-        heading["name"]: _parse_kernel(log[heading.end() : end])
-        for heading, end in zip(headings, ends, strict=True)
+        heading["name"]: _parse_kernel(log[heading.end() : end]) for heading, end in zip(headings, ends, strict=True)
     }
 
 
@@ -97,8 +96,7 @@ def _run(ptx: str, target: Target, *flags: str) -> tuple[bytes, str]:
         raise AssemblerError(f"can't run {ptxas}: {error}") from error
     if done.returncode != 0:
         raise AssemblerError(
-            f"ptxas failed:\n{done.stderr.strip()}\n"
-            f"The PTX is in {source}. To repeat:\n  {shlex.join(command)}"
+            f"ptxas failed:\n{done.stderr.strip()}\nThe PTX is in {source}. To repeat:\n  {shlex.join(command)}"
         )
     code = cubin.read_bytes()
     shutil.rmtree(folder)

@@ -72,9 +72,7 @@ def test_vectors_keep_their_bits(name):
 
 def test_rounding_agrees_with_numpy():
     rng = np.random.default_rng(3)
-    values = np.concatenate(
-        [rng.standard_normal(500) * 10.0 ** rng.integers(-50, 45, 500), [2049.0, 65519.9, 65520]]
-    )
+    values = np.concatenate([rng.standard_normal(500) * 10.0 ** rng.integers(-50, 45, 500), [2049.0, 65519.9, 65520]])
     for value in np.abs(values):
         exact = Fraction(float(value))
         with np.errstate(over="ignore"):
@@ -86,9 +84,7 @@ def test_rounding_agrees_with_numpy():
 def test_a_decimal_is_rounded_once():
     # Just above the middle between two floats, by less than a double can tell
     decimal = "1.00000005960464477539062500001"
-    (expected,) = struct.unpack(
-        "<Q", struct.pack("<d", np.float64(np.nextafter(np.float32(1), np.float32(2))))
-    )
+    (expected,) = struct.unpack("<Q", struct.pack("<d", np.float64(np.nextafter(np.float32(1), np.float32(2)))))
     assert llvm22_literal(decimal, "float") == f"0x{expected:016X}"
 
 
@@ -135,9 +131,7 @@ def test_only_literals_change(line, expected):
 
 
 def test_rewriting_twice_changes_nothing():
-    once = to_llvm22(
-        translated("%v = llvm.mlir.constant(1.1 : f32) : f32 llvm.store %v, %p : f32, !llvm.ptr")
-    )
+    once = to_llvm22(translated("%v = llvm.mlir.constant(1.1 : f32) : f32 llvm.store %v, %p : f32, !llvm.ptr"))
     assert "0x3FF19999A0000000" in once
     assert to_llvm22(once) == once
 

@@ -11,9 +11,7 @@ def test_every_allowed_name_parses_to_itself(name):
 
 
 def test_unknown_name_says_what_is_allowed_and_what_is_near():
-    with pytest.raises(
-        ValueError, match=r"unknown target 'sm90a'; did you mean 'sm_90a'\? Allowed: cpu, simt, "
-    ):
+    with pytest.raises(ValueError, match=r"unknown target 'sm90a'; did you mean 'sm_90a'\? Allowed: cpu, simt, "):
         Target.parse("sm90a")
 
 

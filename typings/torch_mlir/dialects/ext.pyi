@@ -15,6 +15,7 @@ class _Definition:
 class Dialect:
     DIALECT_NAMESPACE: ClassVar[str]
     class Operation(_Definition): ...
+
     class Attribute(_Definition):
         @classmethod
         def get(cls, *args: Any) -> Any: ...
