@@ -42,8 +42,10 @@ from ..dialects.mlir import ir, linalg, passmanager
 from . import generics, views
 from .errors import PassFailure
 from .memory_operands import MemoryOperands
+from .merge_roundings import merge_roundings
 from .narrow_floats import widen
 from .pass_base import Pass
+from .simplify_math import simplify
 from .tidy_generics import tidy
 
 FREE = frozenset(
@@ -126,9 +128,13 @@ def _reject_unknown(module: ir.Module) -> None:
 
 def _rewrite_generics(module: ir.Module) -> None:
     """Users before producers, so that a use that goes away makes its producer's result dead in time."""
+    for function in _functions(module):
+        merge_roundings(function)
     for op in reversed(list(_operations(module))):
         if generics.is_generic(op):
-            widen(tidy(op))
+            tidied = tidy(op)
+            simplify(tidied)
+            widen(tidied)
 
 
 def _erase_dead(function: ir.Operation) -> None:

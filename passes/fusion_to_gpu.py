@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import gpu, ir
+from .approximate_divisions import approximate_divisions
 from .emit_kernel import emit_body, kernels_of
 from .fusion_schedule import problem_of, schedule_of
 from .pass_base import Pass
@@ -62,6 +63,7 @@ def _make_function(kernel: ir.Operation, name: str, block: ir.Block) -> None:
         with ir.InsertionPoint(entry):
             emit_body(problem, family, parameters, GpuMachine(function, threads), list(entry.arguments))
             gpu.ReturnOp([])
+    approximate_divisions(function.operation)
 
 
 def _launch(kernel: ir.Operation, name: str) -> None:

@@ -133,8 +133,9 @@ def constant_tensor(value: ir.Value, like: ir.Value, location: ir.Location, poin
     return build(Parts((), (output,), (identity,), iterators), lambda _: [value], location, point).results[0]
 
 
-def uniform_scalar(value: ir.Value, point: ir.InsertionPoint) -> ir.Value | None:
-    """The scalar that all elements of `value` are, if it is a fill or a splat; may emit a constant."""
+def uniform_scalar(value: ir.Value) -> ir.Value | None:
+    """The scalar that all elements of `value` are, if it is a fill or a splat; may put a constant next to
+    the splat."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
@@ -145,7 +146,7 @@ def uniform_scalar(value: ir.Value, point: ir.InsertionPoint) -> ir.Value | None
         return op.operands[0]
     if op.name != "arith.constant" or not is_splat(op.attributes["value"]):
         return None
-    with point, op.location:
+    with ir.InsertionPoint(op), op.location:
         splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
         return arith.ConstantOp(_element(value.type), splat).result
 

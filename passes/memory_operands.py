@@ -33,11 +33,15 @@ class MemoryOperands:
                     self._rewrite_operands(op)
 
     def _rewrite_view(self, op: ir.Operation) -> None:
+        source = op.operands[0]
         traced = views.trace(op.results[0])
         if traced is None:
-            op.operands[0] = self._node(op.operands[0], op)
+            op.operands[0] = self._node(source, ir.InsertionPoint(op))
             return
-        if traced.root == op.operands[0]:
+        if traced.root == source:
+            return
+        if _is_overwritten(traced.root):
+            op.operands[0] = self._node(source, ir.InsertionPoint.after(source.owner))
             return
         op.results[0].replace_all_uses_with(self._place(traced, op.results[0], op))
         op.erase()
@@ -48,21 +52,24 @@ class MemoryOperands:
             if not isinstance(value.type, ir.RankedTensorType):
                 continue
             if number in written:
-                op.operands[number] = value if _is_in_memory(value) else self._copy(value, op)
+                op.operands[number] = value if _is_in_memory(value) else self._copy(value, ir.InsertionPoint(op))
             elif not _is_in_memory(value) or _is_copy(value):
                 op.operands[number] = self._resolve(value, op, self._stated_strides(op, number))
 
     def _resolve(self, value: ir.Value, user: ir.Operation, strides: list[int] | None) -> ir.Value:
         """What `user` takes instead of `value`; `strides` if the function's result has to have these."""
+        point = ir.InsertionPoint(user)
         if views.static_shape(value) is None:
-            return self._node(value, user)
-        traced = self._trace(value, user)
+            return self._node(value, point)
+        traced = self._trace(value, point)
+        if _is_overwritten(traced.root):
+            return self._node(value, ir.InsertionPoint.after(value.owner))
         stated = View(traced.view.offset, traced.view.sizes, tuple(strides or traced.view.strides))
-        if _is_overwritten(traced.root) or not traced.view.same_memory(stated):
-            return self._node(value, user)
+        if not traced.view.same_memory(stated):
+            return self._node(value, point)
         return self._place(traced, value, user)
 
-    def _trace(self, value: ir.Value, user: ir.Operation) -> Traced:
+    def _trace(self, value: ir.Value, point: ir.InsertionPoint) -> Traced:
         """Like `views.trace`, but puts a copy where no strides describe a step of the chain."""
         traced = views.trace(value)
         if traced is not None:
@@ -70,19 +77,19 @@ class MemoryOperands:
         step, source = views.step_of(value), value.owner.operation.operands[0]
         shape = views.static_shape(source)
         if step is not None and shape is not None:
-            traced = self._trace(source, user)
+            traced = self._trace(source, point)
             view = step(traced.view)
             if view is not None:
                 return Traced(traced.root, view)
             view = step(views.contiguous(shape))
             if view is not None:
-                return Traced(self._node(source, user), view)
-        return Traced(self._node(value, user), views.contiguous(views.static_shape(value) or []))
+                return Traced(self._node(source, point), view)
+        return Traced(self._node(value, point), views.contiguous(views.static_shape(value) or []))
 
     def _place(self, traced: Traced, value: ir.Value, user: ir.Operation) -> ir.Value:
         """The traced view of its root, in front of `user`; the root itself where it is the same."""
         if not views.is_root(traced.root):
-            return self._node(value, user)
+            return self._node(value, ir.InsertionPoint(user))
         if traced.root.type == value.type and traced.view.same_memory(views.layout_of(traced.root) or traced.view):
             return traced.root
         key = (traced.root, traced.view)
@@ -91,29 +98,27 @@ class MemoryOperands:
                 self.made[key] = _view(traced, value.type)
         return self.made[key]
 
-    def _node(self, value: ir.Value, user: ir.Operation) -> ir.Value:
+    def _node(self, value: ir.Value, point: ir.InsertionPoint) -> ir.Value:
         """A contiguous tensor of its own with the elements of `value`: `value` itself if a node computes it."""
         if views.is_root(value) and not fusion.is_op(value.owner, "view"):
             return value
         key = (value, views.contiguous(views.static_shape(value) or []))
         if key not in self.made:
-            self.made[key] = self._constant(value, user) or self._copy(value, user)
+            self.made[key] = self._constant(value, point) or self._copy(value, point)
         return self.made[key]
 
-    def _constant(self, value: ir.Value, user: ir.Operation) -> ir.Value | None:
+    def _constant(self, value: ir.Value, point: ir.InsertionPoint) -> ir.Value | None:
         """A generic that writes the one scalar that `value` consists of; uninitialised memory is zero."""
-        point, location = ir.InsertionPoint(user), value.owner.location
         traced = views.trace(value)
         root = traced.root if traced else value
-        scalar = generics.uniform_scalar(root, point)
-        if scalar is None and root.owner.name == "tensor.empty":
-            scalar = _zero(ir.ShapedType(root.type).element_type, point, location)
-        return generics.constant_tensor(scalar, value, location, point) if scalar else None
+        scalar = generics.uniform_scalar(root)
+        if scalar is None and views.is_made_by(root, "tensor.empty"):
+            scalar = _zero(root)
+        return generics.constant_tensor(scalar, value, value.owner.location, point) if scalar else None
 
-    def _copy(self, value: ir.Value, user: ir.Operation) -> ir.Value:
+    def _copy(self, value: ir.Value, point: ir.InsertionPoint) -> ir.Value:
         element = ir.ShapedType(value.type).element_type
-        location = user.location if isinstance(value.owner, ir.Block) else value.owner.location
-        return generics.elementwise(value, element, lambda x: x, location, ir.InsertionPoint(user))
+        return generics.elementwise(value, element, lambda x: x, value.owner.location, point)
 
     def _stated_strides(self, op: ir.Operation, number: int) -> list[int] | None:
         """What #fusion.layout says of the function's result of that number."""
@@ -156,6 +161,8 @@ def _view(traced: Traced, type_: ir.Type) -> ir.Value:
     return ir.Operation.create("fusion.view", results=[type_], operands=[traced.root], attributes=attributes).results[0]
 
 
-def _zero(element: ir.Type, point: ir.InsertionPoint, location: ir.Location) -> ir.Value:
-    with point, location:
+def _zero(root: ir.Value) -> ir.Value:
+    """A constant at the head of the function, where MLIR's canonicalize keeps constants."""
+    element = ir.ShapedType(root.type).element_type
+    with ir.InsertionPoint.at_block_begin(root.owner.operation.block), root.owner.location:
         return arith.ConstantOp(element, 0.0 if isinstance(element, ir.FloatType) else 0).result

@@ -17,14 +17,14 @@ in f32. (It does round a scalar that elements are compared with, and so does an 
 
 A 16-bit accumulator of a sum becomes an f32 one, and the sum is rounded by an op of its own.
 
-Fast math. Where all results of a body are 16 bits wide, exp, exp2, sqrt and rsqrt may be approximated
-(`afn`): the hardware's are off by a few units in the last place of f32, well below half a unit of bf16 (2^-9)
-or f16 (2^-11). Only they are tagged:
-  - log, sin, cos, pow, tanh: their fast forms are wrong by more than that near 1, for large or for negative
-    arguments;
-  - division: its fast form gives 0 for divisors above 2^126;
-  - `contract` and `arcp` license rewrites that look at other operations (does the product have a second use?
-    do two divisions share a divisor?), so a body's result would depend on what it is fused with.
+Fast math. Where all results of a body are 16 bits wide, an f32 step may be off by a few units in its last
+place, which is well below half a unit of bf16 (2^-9) or f16 (2^-11):
+  - exp, exp2, sqrt and rsqrt may be approximated (`afn`). Not log, sin, cos, pow and tanh: their fast forms are
+    wrong by more near 1, for large or for negative arguments;
+  - a division is marked `fusion.approximate`: a GPU has one that is off by 2 units at most, for all operands
+    (`afn` would take another, which gives 0 for divisors above 2^126);
+  - a product that only a sum uses is written as one `math.fma`. The flags `contract` and `arcp` would leave
+    that to LLVM, which looks at operations around, so a body's result would depend on what it is fused with.
 The extensions and truncations are never tagged: `contract` on both would let MLIR fold them, and the rounding
 away.
 """
@@ -33,11 +33,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dialects.mlir import arith, ir, linalg
+from ..dialects.mlir import arith, ir, linalg, math
 from . import generics
 
 EXACT = frozenset(f"arith.{name}" for name in ("select", "cmpf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"))
 APPROXIMABLE = frozenset({"math.exp", "math.exp2", "math.sqrt", "math.rsqrt"})
+APPROXIMATE = "fusion.approximate"
 CONVERSIONS = frozenset({"arith.bitcast", "arith.truncf", "arith.extf", "arith.constant"})
 
 
@@ -210,7 +211,7 @@ def _wide_init(init: ir.Value, op: ir.Operation) -> ir.Value:
     """The initial value of an accumulator in f32: a fill of the extended scalar, or an extension of each
     element."""
     f32, point = ir.F32Type.get(), ir.InsertionPoint(op)
-    scalar = generics.uniform_scalar(init, point)
+    scalar = generics.uniform_scalar(init)
     if scalar is None:
         return generics.elementwise(init, f32, lambda x: arith.ExtFOp(f32, x).result, op.location, point)
     with point, op.location:
@@ -229,9 +230,33 @@ def _allow_approximation(op: ir.Operation) -> None:
     block = generics.body(op)
     if not all(is_narrow(value.type) for value in generics.yield_of(op).operands):
         return
-    for view in block.operations:
-        if view.operation.name in APPROXIMABLE:
-            view.operation.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<afn>")
+    for inner in [view.operation for view in block.operations]:
+        if inner.name in APPROXIMABLE:
+            inner.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<afn>")
+        elif inner.name == "arith.divf":
+            inner.attributes[APPROXIMATE] = ir.UnitAttr.get()
+        elif inner.name in ("arith.addf", "arith.subf"):
+            _contract(inner)
+
+
+def _contract(op: ir.Operation) -> None:
+    """A sum or difference with a product that nothing else uses becomes one fused multiply-add."""
+    for number, product in enumerate(op.operands):
+        is_product = not isinstance(product, ir.BlockArgument) and product.owner.name == "arith.mulf"
+        if not is_product or product.type != ir.F32Type.get() or len(list(product.uses)) != 1:
+            continue
+        (left, right), other = product.owner.operands, op.operands[1 - number]
+        with ir.InsertionPoint(op), op.location:
+            if op.name == "arith.subf" and number == 0:
+                other = arith.NegFOp(other).result
+            elif op.name == "arith.subf":
+                left = arith.NegFOp(left).result
+            fused = math.FmaOp(left, right, other).result
+        op.results[0].replace_all_uses_with(fused)
+        product_op = product.owner.operation
+        op.erase()
+        product_op.erase()
+        return
 
 
 def _erase_dead(block: ir.Block) -> None:

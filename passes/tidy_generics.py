@@ -37,7 +37,7 @@ def _capture_scalar(op: ir.Operation) -> ir.Operation | None:
         shaped = isinstance(value.type, ir.RankedTensorType)
         if not parts.without(number).bounded():
             continue
-        scalar = generics.uniform_scalar(value, ir.InsertionPoint(op)) if shaped else value
+        scalar = generics.uniform_scalar(value) if shaped else value
         if scalar is not None:
             return _drop_input(op, parts, number, scalar)
     return None

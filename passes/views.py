@@ -143,6 +143,11 @@ def static_shape(value: ir.Value) -> list[int] | None:
     return list(shaped.shape) if shaped.has_static_shape else None
 
 
+def is_made_by(value: ir.Value, name: str) -> bool:
+    """Whether `value` is a result of an op of that name."""
+    return not isinstance(value.owner, ir.Block) and value.owner.name == name
+
+
 def is_copy(op: ir.Operation) -> bool:
     """Whether a linalg.generic only moves elements: its body yields its one input."""
     if not generics.is_generic(op) or len(op.results) != 1:
