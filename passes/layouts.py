@@ -33,7 +33,7 @@ def layout_of(value: ir.Value) -> Layout:
 
 
 def _of_argument(argument: ir.BlockArgument) -> Layout | None:
-    owner = argument.owner.owner
+    owner = argument.owner.owner.operation  # not the view, whose `name` is the symbol
     if owner.name != "func.func" or "arg_attrs" not in owner.attributes:
         return None
     return _from_dictionary(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
