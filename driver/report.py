@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from ..dialects.mlir import ir
 from ..passes.fusion_report import FusionReport, read_report
 from ..passes.graph import functions
+from .levels import LEVELS, detect_level
 from .lower import remaining_stages, run
 from .options import Options
 from .runner import QUIET, Instruments, run_stage
@@ -50,7 +51,9 @@ def report(module: ir.Module, options: Options, instruments: Instruments = QUIET
     """Takes the module to stage kernel, and reports on each function."""
     count = (FusionReport(),)
     quiet = replace(instruments, tree=None)
-    run_stage(module, "report", count, quiet)
+    if LEVELS.index(detect_level(module)) > LEVELS.index("linalg"):
+        # What the input shows is gone after the next stage
+        run_stage(module, "report", count, quiet)
     for number, stage in enumerate(remaining_stages(module, options, "kernel")):
         run(module, stage, instruments.numbered(number, stage.name))
         if stage.name in REPORTED:

@@ -146,8 +146,7 @@ def moved_bytes(op: ir.Operation) -> int:
 
 def _static(size: int | None, value: ir.Value) -> int:
     if size is None:
-        message = f"a report needs static sizes, or --sizes for the dynamic ones, got {value.type}"
-        raise PassFailure(value.location, message)
+        raise PassFailure(value.location, f"a report needs static sizes, got {value.type}")
     return size
 
 

@@ -18,6 +18,10 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from .memref_types import byte_size
 
+ALIASES = ("memref.reinterpret_cast", "memref.cast", "memref.subview")
+NO_USE = (*ALIASES, "memref.view", "memref.dealloc")
+"""They touch no memory: naming a part of a pool is no use of the pool."""
+
 Home = tuple[int, int]
 """An allocation, by a number, and an offset in it."""
 
@@ -61,7 +65,7 @@ def _buffers(steps: list[ir.Operation]) -> list[_Buffer]:
     for step, op in enumerate(steps):
         for operand in op.operands:
             buffer = found.get(operand)
-            if buffer is not None and op.name != "memref.dealloc" and not _is_alias(op):
+            if buffer is not None and op.name not in NO_USE:
                 buffer.first = step if buffer.first < 0 else buffer.first
                 buffer.last = len(steps) if op.name == "func.return" else step
         _define(op, step, found)
@@ -92,7 +96,7 @@ def _define_results(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer])
 
 
 def _is_alias(op: ir.Operation) -> bool:
-    return op.name in ("memref.reinterpret_cast", "memref.cast", "memref.subview")
+    return op.name in ALIASES
 
 
 def _constant(value: ir.Value) -> int:
