@@ -25,8 +25,9 @@ memory_order.py improves the order, recompute.py finds what to compute again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from ..dialects.mlir import ir
@@ -96,10 +97,9 @@ class FusionDataflow(Pass):
         return adopt(groups.graph, _parts(groups, recomputation.extra))
 
 
-def _parts(groups: Groups, extra: Sequence[Iterable[int]] = ()) -> list[Part]:
+def _parts(groups: Groups, extra: Mapping[int, set[int]] = MappingProxyType({})) -> list[Part]:
     return [
-        Part(tuple(sorted(groups.members[group])), tuple(sorted(extra[group])) if extra else ())
-        for group in groups.in_order()
+        Part(tuple(sorted(groups.members[group])), tuple(sorted(extra.get(group, ())))) for group in groups.in_order()
     ]
 
 

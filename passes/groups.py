@@ -33,7 +33,7 @@ MOST_BITS = 2048
 
 @dataclass(frozen=True)
 class Between:
-    """What lies between two groups to be merged; None where it was not needed to decide."""
+    """What lies between two groups that may be merged; None where it was not needed to decide."""
 
     after: set[int] | None
     before: set[int] | None
@@ -103,13 +103,11 @@ class Groups:
                 return Between(after, before)
             budget *= 2
 
-    def surroundings(self, first: int, second: int, known: Between) -> tuple[set[int], set[int]]:
-        """Both sets of `known`, for a pair that may be merged."""
-        everything = 1 << 62
-        after = known.after if known.after is not None else self._reach(first, second, True, everything)
-        before = known.before if known.before is not None else self._reach(second, first, False, everything)
-        assert isinstance(after, set) and isinstance(before, set)
-        return after, before
+    def surroundings(self, first: int, second: int, budget: int) -> tuple[set[int], set[int]] | None:
+        """All that must follow and all that must precede a pair that may be merged, unless that is too much."""
+        after = self._reach(first, second, True, budget)
+        before = self._reach(second, first, False, budget) if after is not None else None
+        return (after, before) if isinstance(after, set) and isinstance(before, set) else None
 
     def _reach(self, start: int, target: int, forward: bool, budget: int) -> set[int] | int | None:
         """The groups reached from `start` in the slots between it and `target`.
@@ -136,8 +134,7 @@ class Groups:
 
     def degree(self, group: int) -> int:
         """About how much there is to do when this group is merged into another."""
-        fan_out = sum(len(self.readers[value]) for value in self.escaping[group])
-        return len(self.reads[group]) + fan_out + len(self.members[group])
+        return len(self.reads[group]) + len(self.escaping[group]) + len(self.members[group])
 
     def move(self, slots: dict[int, int]) -> None:
         """Puts groups into other slots, which are theirs or empty."""

@@ -22,8 +22,6 @@ from .groups import Groups
 Interval = tuple[int, int]
 Change = tuple[int, Interval | None, Interval | None]
 
-FEW_READERS = 8
-
 
 class LiveProfile:
     """Live bytes by size class and slot, below the ceiling everywhere."""
@@ -117,37 +115,44 @@ class LiveProfile:
         groups = self.groups
         slot = groups.slot
         maker = groups.of[groups.graph.makers[memory]]
-        start = slots.get(maker, slot[maker])
+        start = slots[maker] if maker in slots else slot[maker]
         if memory in self.kept:
             return start, len(groups.at) - 1
-        known = self._last_user_unless_moved(memory, slots)
-        if known is not None:
-            return start, known
+        if slots:
+            known = self._last_user_unless_moved(memory, slots)
+            if known is not None:
+                return start, known
         own = pair if maker in pair else (maker,)
         last = -1
-        for user in groups.readers[memory] if len(self.aliases[memory]) == 1 else self._users(memory):
+        for user in self._users(memory):
             if user not in own:
                 last = max(last, slots[user] if user in slots else slot[user])
         if last < 0:
             return None if groups.graph.nodes[groups.graph.makers[memory]].fusible else (start, start)
         return start, last
 
-    def _users(self, memory: int) -> list[int]:
+    def _users(self, memory: int) -> Iterable[int]:
         """The groups that use a memory, through whatever alias."""
         groups, aliases = self.groups, self.aliases[memory]
+        if len(aliases) == 1:
+            return groups.readers[memory]
         users = [reader for value in aliases for reader in groups.readers[value]]
         return users + [groups.of[groups.graph.makers[value]] for value in aliases[1:]]
 
     def _last_user_unless_moved(self, memory: int, slots: Mapping[int, int]) -> int | None:
-        """A shortcut for a memory with many readers, whose last one does not move."""
+        """A shortcut, without looking at all users, for a memory whose last one does not move."""
         groups, old = self.groups, self.intervals[memory]
         readers = groups.readers[memory]
-        if len(readers) <= FEW_READERS or old is None or len(self.aliases[memory]) > 1:
+        if old is None or not readers or len(self.aliases[memory]) > 1:
             return None
-        moved = [group for group in slots if group in readers]
-        if any(groups.slot[group] == old[1] for group in moved):
-            return None
-        return max([old[1], *(slots[group] for group in moved)])
+        last = old[1]
+        few, many = (slots, readers) if len(slots) < len(readers) else (readers, slots)
+        for group in few:
+            if group in many:
+                if groups.slot[group] == old[1]:
+                    return None
+                last = max(last, slots[group])
+        return last
 
 
 def _aliases(graph: Graph) -> list[list[int]]:

@@ -27,6 +27,8 @@ SIBLINGS = 4
 """How many of the next consumers of a value each consumer is paired with at first."""
 MANY = 16
 """Consumers of a value that has more of them are paired with the next one only, and not again after a merge."""
+MOST_WORK = 1000
+"""A merge for which more nodes and values than this have to move is not worth its time."""
 
 Pair = tuple[int, int]
 
@@ -101,8 +103,6 @@ class MergeSearch:
     def _saved(self, one: int, other: int) -> int:
         """The bytes that need not be moved if two groups are one."""
         groups, graph = self.groups, self.groups.graph
-        if len(groups.reads[one]) > len(groups.reads[other]):
-            one, other = other, one
         saved = sum(self.sizes[value] for value in groups.reads[one] & groups.reads[other])
         for maker, reader in ((one, other), (other, one)):
             for value in _passed(groups, maker, reader):
@@ -114,8 +114,12 @@ class MergeSearch:
         """Merges a pair if it saves what was thought, is legal and fits."""
         groups = self.groups
         now = groups.of[pair[0]], groups.of[pair[1]]
-        if now != pair or self._saved(*pair) != saved:
-            self._push(*now)
+        if now != pair:
+            if now not in self.queued and now[::-1] not in self.queued:
+                self._push(*now)
+            return
+        if self._saved(*pair) != saved:
+            self._push(*pair)
             return
         if self._hopeless(*pair):
             return
@@ -148,12 +152,9 @@ class MergeSearch:
                 self.waiting.setdefault(large, []).append(pair)
 
 
-def _passed(groups: Groups, maker: int, reader: int) -> list[int]:
+def _passed(groups: Groups, maker: int, reader: int) -> set[int]:
     """The values that one group makes and the other reads."""
-    made, read = groups.escaping[maker], groups.reads[reader]
-    if len(made) < len(read):
-        return [value for value in made if value in read]
-    return [value for value in read if value in made]
+    return groups.escaping[maker] & groups.reads[reader]
 
 
 def _neighbours(groups: Groups, group: int, horizontal: bool) -> set[int]:
@@ -181,7 +182,10 @@ def _placements(groups: Groups, first: int, second: int, between: Between) -> It
         simple.append((second, slot[first]))
     for _, place in sorted(simple, key=lambda moved: groups.degree(moved[0])):
         yield {first: place, second: place}
-    after, before = groups.surroundings(first, second, between)
+    surroundings = groups.surroundings(first, second, MOST_WORK)
+    if surroundings is None or sum(groups.degree(group) for group in set().union(*surroundings)) > MOST_WORK:
+        return
+    after, before = surroundings
     if not after and not before:
         return
     free = sorted(slot[group] for group in (first, second, *after, *before))

@@ -12,6 +12,7 @@ live bytes stays within its limit.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -42,15 +43,15 @@ class Recomputation:
         self.groups = groups
         self.profile = profile
         self.max_region_ops = max_region_ops
-        self.cheap = [is_cheap(node.op) for node in groups.graph.nodes]
-        self.extra: list[set[int]] = [set() for _ in groups.graph.nodes]
-        self.local: list[set[int]] = [set() for _ in groups.graph.nodes]
+        self.known_cheap: dict[int, bool] = {}
+        self.extra: defaultdict[int, set[int]] = defaultdict(set)
+        self.local: defaultdict[int, set[int]] = defaultdict(set)
 
     def run(self) -> None:
         """Looks at each value that one region makes and others read, in the order of the program."""
         graph, groups = self.groups.graph, self.groups
         for value, maker in enumerate(graph.makers):
-            if maker >= 0 and self.cheap[maker] and groups.readers[value]:
+            if maker >= 0 and groups.readers[value] and graph.nodes[maker].fusible:
                 cone = self._cone(value)
                 if cone is not None:
                     self._offer(value, cone)
@@ -65,7 +66,7 @@ class Recomputation:
         while pending:
             node = pending.pop()
             nodes.add(node)
-            if not self.cheap[node] or len(nodes) > MOST_NODES:
+            if len(nodes) > MOST_NODES or not graph.nodes[node].fusible:
                 return None
             inner = {read for read in graph.nodes[node].reads if self._is_inner(read, home)}
             pending += (graph.makers[read] for read in inner)
@@ -73,6 +74,11 @@ class Recomputation:
         if inputs & self.local[home] or any(graph.memory[read] in graph.written for read in inputs):
             return None
         return Cone(frozenset(nodes), frozenset(inputs))
+
+    def _is_cheap(self, node: int) -> bool:
+        if node not in self.known_cheap:
+            self.known_cheap[node] = is_cheap(self.groups.graph.nodes[node].op)
+        return self.known_cheap[node]
 
     def _is_inner(self, value: int, home: int) -> bool:
         """Whether a value exists within its group only."""
@@ -88,9 +94,11 @@ class Recomputation:
         )
         gains = {reader: self._saved(reader, value, cone) for reader in readers}
         every = len(readers) == len(groups.readers[value]) and value not in groups.graph.returned
-        if every and sum(gains.values()) + self._saved_at_home(value, cone) > 0:
-            if self._recompute(value, cone, readers):
-                return
+        saved = sum(gains.values()) + self._saved_at_home(value, cone) if every else 0
+        if max(saved, *gains.values(), 0) == 0 or not all(self._is_cheap(node) for node in cone.nodes):
+            return
+        if saved > 0 and self._recompute(value, cone, readers):
+            return
         for reader in readers:
             if gains[reader] > 0:
                 self._recompute(value, cone, [reader])
@@ -136,10 +144,10 @@ def is_cheap(op: ir.Operation) -> bool:
     """Whether `op` is elementwise, with a short body and one result, so that computing it again costs little."""
     if op.name != "linalg.generic" or len(op.results) != 1:
         return False
-    if any("parallel" not in str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])):
+    if "reduction" in str(op.attributes["iterator_types"]):
         return False
-    body = op.regions[0].blocks[0].operations
-    return len(body) <= MOST_SCALARS and all(inner.operation.name != "tensor.extract" for inner in body)
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    return len(names) <= MOST_SCALARS and "tensor.extract" not in names
 
 
 def adopt(graph: Graph, parts: Sequence[Part]) -> list[Part]:
