@@ -43,6 +43,7 @@ __all__ = [
     "scf",
     "tensor",
     "torch_frontend",
+    "transform_interpreter",
     "vector",
 ]
 
@@ -67,3 +68,10 @@ def register_torch(context: ir.Context) -> None:
     with context, ir.Location.unknown():
         empty = ir.Module.create()
         passmanager.PassManager.parse("builtin.module(torch-func-backend-type-conversion)").run(empty.operation)
+
+
+def transform_interpreter():
+    """The interpreter of the transform dialect, imported on demand: few programs need it."""
+    from torch_mlir.dialects.transform import interpreter
+
+    return interpreter

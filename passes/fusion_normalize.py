@@ -40,6 +40,7 @@ from typing import ClassVar
 from ..dialects import fusion
 from ..dialects.mlir import ir, linalg, passmanager
 from . import generics, views
+from .decompose_softmax import decompose_softmax
 from .errors import PassFailure
 from .memory_operands import MemoryOperands
 from .merge_roundings import merge_roundings
@@ -75,6 +76,8 @@ class FusionNormalize(Pass):
     name: ClassVar[str] = "fusion-normalize"
 
     def run(self, module: ir.Module) -> None:
+        for function in _functions(module):
+            decompose_softmax(function)
         _run(TO_GENERICS, module)
         for op in list(_operations(module)):
             _restore_fill(op)
