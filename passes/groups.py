@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from .graph import Graph
 
@@ -70,10 +71,8 @@ class Groups:
 
     def successors(self, group: int) -> Iterator[int]:
         """Groups that must follow (some may be named twice)."""
-        for value in self.escaping[group]:
-            yield from self.readers[value]
-        for node in self.later[group]:
-            yield self.of[node]
+        readers = map(self.readers.__getitem__, self.escaping[group])
+        return chain(chain.from_iterable(readers), map(self.of.__getitem__, self.later[group]))
 
     def predecessors(self, group: int) -> Iterator[int]:
         """Groups that must come first (some may be named twice)."""

@@ -143,6 +143,7 @@ class MergeSearch:
         groups.move({group: slot for group, slot in slots.items() if group != small})
         groups.merge(large, small)
         for neighbour in neighbours:
+            self.queued.pop((small, neighbour) if small < neighbour else (neighbour, small), None)
             self._push(large, neighbour)
         for one, other in self.waiting.pop(small, []):
             pair = groups.of[one], groups.of[other]
