@@ -90,6 +90,8 @@ class FusionDataflow(Pass):
         if profile is not None and _lower_peak(groups, profile):
             search.retry_refused()
             _lower_peak(groups, profile)
+        if self.horizontal:
+            search.save_launches()
         if not self.recompute:
             return _parts(groups)
         recomputation = Recomputation(groups, profile, self.max_region_ops)

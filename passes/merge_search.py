@@ -11,6 +11,8 @@ lighter. A pair is merged if
     - there is a slot for the merged group that keeps the peak within the limit (live_profile.py): that of the
       consumer, that of the producer, or one between those that must come before and those that must come after.
 
+At last, small neighbours that share no bytes are merged for the launch that it saves.
+
 Every step costs about the logarithm of the queue's length, or the size of the smaller group.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
+from ..dialects.mlir import ir
 from .groups import Between, Groups
 from .legality import why_not_this_size
 from .live_profile import LiveProfile
@@ -27,6 +30,8 @@ SIBLINGS = 4
 """How many of the next consumers of a value each consumer is paired with at first."""
 MANY = 16
 """Consumers of a value that has more of them are paired with the next one only, and not again after a merge."""
+SMALL_BYTES = 1 << 20
+"""A region that moves fewer bytes takes less time than its launch."""
 MOST_WORK = 1000
 """A merge for which more nodes and values than this have to move is not worth its time."""
 
@@ -65,6 +70,30 @@ class MergeSearch:
         for one, other in pairs:
             self._push(self.groups.of[one], self.groups.of[other])
         self._drain()
+
+    def save_launches(self) -> None:
+        """Merges neighbours in the order that share nothing, where a launch costs more than what they do.
+
+        They have to be small and of one shape, so that one kernel will do. Nothing lies between them, so there is no
+        path to look for.
+        """
+        groups = self.groups
+        previous: int | None = None
+        for group in groups.in_order():
+            if previous is not None and self._saves_a_launch(previous, group):
+                slots = {previous: groups.slot[group], group: groups.slot[group]}
+                if self.profile is None or self.profile.allows(previous, group, slots):
+                    self._merge(previous, group, slots)
+            previous = groups.of[group]
+        self._drain()
+
+    def _saves_a_launch(self, one: int, other: int) -> bool:
+        nodes = self.groups.graph.nodes
+        if not (nodes[one].fusible and nodes[other].fusible) or self._hopeless(one, other):
+            return False
+        shape = _shape(self.groups, one)
+        small = _bytes(self.groups, one) + _bytes(self.groups, other) <= SMALL_BYTES
+        return small and shape is not None and shape == _shape(self.groups, other)
 
     def _drain(self) -> None:
         while self.queue:
@@ -156,6 +185,18 @@ class MergeSearch:
 def _passed(groups: Groups, maker: int, reader: int) -> set[int]:
     """The values that one group makes and the other reads."""
     return groups.escaping[maker] & groups.reads[reader]
+
+
+def _shape(groups: Groups, group: int) -> tuple[int, ...] | None:
+    """The shape of all that a group computes, if it is one shape."""
+    graph = groups.graph
+    types = {graph.values[value].type for node in groups.members[group] for value in graph.nodes[node].makes}
+    shapes = {tuple(type_.shape) for type_ in types if isinstance(type_, ir.RankedTensorType)}
+    return shapes.pop() if len(shapes) == 1 else None
+
+
+def _bytes(groups: Groups, group: int) -> int:
+    return sum(groups.graph.sizes[value] for value in groups.reads[group] | groups.escaping[group])
 
 
 def _neighbours(groups: Groups, group: int, horizontal: bool) -> set[int]:

@@ -4,12 +4,12 @@
 
 // CHECK-LABEL: func.func @vertical(
 // CHECK-SAME:    %[[A:.*]]: tensor<8x8xf32>, %[[B:.*]]: tensor<8x8xf32>)
+// CHECK-NEXT:    %[[D:.*]] = "fusion.extern"(%[[B]], %[[B]])
 // CHECK-NEXT:    %[[R:.*]] = "fusion.region"(%[[A]]) ({
 // CHECK:           %[[EXP:.*]] = linalg.exp
 // CHECK-NEXT:      %[[NEG:.*]] = linalg.negf ins(%[[EXP]]
 // CHECK-NEXT:      "fusion.yield"(%[[NEG]])
-// CHECK:         %[[D:.*]] = "fusion.extern"(%[[B]], %[[B]])
-// CHECK-NEXT:    return %[[D]], %[[R]]
+// CHECK:         return %[[D]], %[[R]]
 func.func @vertical(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %e = tensor.empty() : tensor<8x8xf32>
   %c = linalg.exp ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -50,7 +50,24 @@ func.func @path_through_a_call(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK:           linalg.negf
 // CHECK-NEXT:      fusion.yield
 // CHECK:         return
-func.func @nothing_shared(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+func.func @nothing_shared(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+  %e = tensor.empty() : tensor<1024x1024xf32>
+  %c = linalg.exp ins(%a : tensor<1024x1024xf32>) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %d = linalg.negf ins(%b : tensor<1024x1024xf32>) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %c, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+}
+
+// -----
+
+// But small ones of one shape, next to one another, share a region for the launch that it saves.
+
+// CHECK-LABEL: func.func @launch_saved(
+// CHECK:         %[[R:.*]]:2 = "fusion.region"
+// CHECK:           %[[EXP:.*]] = linalg.exp
+// CHECK-NEXT:      %[[NEG:.*]] = linalg.negf
+// CHECK-NEXT:      "fusion.yield"(%[[EXP]], %[[NEG]])
+// CHECK:         return %[[R]]#0, %[[R]]#1
+func.func @launch_saved(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %e = tensor.empty() : tensor<8x8xf32>
   %c = linalg.exp ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
   %d = linalg.negf ins(%b : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>

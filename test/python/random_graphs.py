@@ -85,13 +85,12 @@ def aliases(program: Program, value: int) -> set[int]:
     return {other for other, memory in enumerate(root) if memory == root[value] and other != newest}
 
 
-def parallel_paths(paths: int) -> Program:
-    """`relu, matmul, relu, matmul-accumulate`, once for each argument, into one accumulator."""
+def parallel_paths(paths: int, shared: bool = False) -> Program:
+    """`relu, matmul, relu, matmul-accumulate`, many times, of an argument each or all of one, into one accumulator."""
     program = Program(arguments=paths + 2, extent=256)
-    weight = paths
-    total = paths + 1
+    weight, total = paths, paths + 1
     for path in range(paths):
-        hidden = program.add("mm", program.add("relu", path), weight)
+        hidden = program.add("mm", program.add("relu", 0 if shared else path), weight)
         total = program.add("addmm", total, program.add("relu", hidden), weight)
     program.returns = (total,)
     return program

@@ -1,6 +1,6 @@
 """The two fusion passes on random programs: nothing lost, repeated or reordered; same values; peak kept.
 
-`MLIR_FUSION_RANDOM_GRAPHS` sets how many programs are tried (`make test-long`: 20,000).
+300 programs with fixed seeds; 20,000 with `MLIR_FUSION_TEST_LONG` (make test-long).
 """
 
 import os
@@ -11,6 +11,8 @@ import pytest
 from ir_interpreter import Interpreter
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.options import Options
+from mlir_fusion.driver.report import report
 from mlir_fusion.passes import graph
 from mlir_fusion.passes.fusion_consecutive import FusionConsecutive
 from mlir_fusion.passes.fusion_dataflow import FusionDataflow
@@ -18,7 +20,8 @@ from mlir_fusion.passes.fusion_none import FusionNone
 from mlir_fusion.passes.plan import plan_peak, source_peak
 from random_graphs import Program, random_program, text
 
-COUNT = int(os.environ.get("MLIR_FUSION_RANDOM_GRAPHS", "300"))
+LONG = "MLIR_FUSION_TEST_LONG" in os.environ
+COUNT = 20_000 if LONG else 300
 CHUNKS = 10
 PASSES = [
     FusionNone(),
@@ -37,6 +40,22 @@ def test_random_programs(chunk: int) -> None:
         largest = 200 if seed % 10 == 0 else 40
         program = random_program(rng, int(rng.integers(2, largest + 1)), calls=float(rng.choice([0.1, 0.3, 0.5])))
         check(program, PASSES[seed % len(PASSES)] if seed % 2 else FusionDataflow(), seed)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "cpu"])
+def test_peak_of_the_plan_as_it_runs(target: str) -> None:
+    """The report's peak, after kernels are made of the regions and memory is planned."""
+    for seed in range(400 if LONG else 15):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng, int(rng.integers(2, 40)), calls=0.2, effects=False)
+        program.extent = 16
+        context = ir.Context()
+        fusion.load(context)
+        with context, ir.Location.unknown():
+            options = Options(fusion_type="dataflow", target=target)
+            found = report(ir.Module.parse(text(program)), options)[0]
+        assert found.source_peak_bytes is not None
+        assert found.peak_bytes <= found.source_peak_bytes, f"seed {seed}"
 
 
 def check(program: Program, fusion_pass: FusionNone | FusionConsecutive | FusionDataflow, seed: int) -> None:
