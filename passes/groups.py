@@ -28,6 +28,9 @@ from itertools import chain
 from .graph import Graph
 
 FIRST_BUDGET = 32
+"""Edges to look at before the other direction is tried."""
+MOST_BUDGET = 1024
+"""Edges after which a pair is left alone: groups so far apart seldom fit together, and all searches stay cheap."""
 MOST_BITS = 2048
 """Of more calls than this, evenly spread ones get a bit: a long path meets one, and a short one is soon searched."""
 
@@ -88,10 +91,13 @@ class Groups:
         before, after = self.calls_before, self.calls_after
         return after[one] & before[other] != 0 or after[other] & before[one] != 0
 
-    def between(self, first: int, second: int) -> Between | int:
-        """What lies between two groups (`first` in the lower slot), or a group on a path from one to the other."""
+    def between(self, first: int, second: int) -> Between | int | None:
+        """What lies between two groups (`first` in the lower slot), or a group on a path from one to the other.
+
+        None if so much lies between them that it was not worth finding out.
+        """
         budget = FIRST_BUDGET
-        while True:
+        while budget <= MOST_BUDGET:
             after = self._reach(first, second, True, budget)
             if isinstance(after, int):
                 return after
@@ -101,6 +107,7 @@ class Groups:
             if after is not None or before is not None:
                 return Between(after, before)
             budget *= 2
+        return None
 
     def surroundings(self, first: int, second: int, budget: int) -> tuple[set[int], set[int]] | None:
         """All that must follow and all that must precede a pair that may be merged, unless that is too much."""

@@ -11,7 +11,7 @@ The profile is a numpy array, to which an interval is added or from which it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -51,23 +51,24 @@ class LiveProfile:
         """Whether two groups may be one, with groups moved to `slots`; if so the profile is changed to that."""
         return self._try(self._changes((first, second), slots))
 
-    def allows_now(self, memories: Iterable[int]) -> bool:
-        """Whether the profile may follow a change of who reads `memories`; if so it does."""
-        changes = [
-            (memory, self.intervals[memory], self._interval(memory, {}, ()))
-            for memory in memories
-            if self._counts(memory)
-        ]
+    def allows_readers(self, gained: Mapping[int, Collection[int]], lost: int) -> bool:
+        """Whether memories may have gained these readers and one may have lost some; if so the profile follows."""
+        slot = self.groups.slot
+        changes = [(lost, self.intervals[lost], self._interval(lost, {}, ()))] if self._counts(lost) else []
+        for memory, readers in gained.items():
+            old = self.intervals[memory]
+            if self._counts(memory) and old is not None and memory != lost:
+                changes.append((memory, old, (old[0], max(old[1], *(slot[reader] for reader in readers)))))
         return self._try([change for change in changes if change[1] != change[2]])
 
     def _try(self, changes: Sequence[Change]) -> bool:
         """Makes changes, unless the profile would exceed its limit."""
         for change in changes:
             self._apply(change)
-        touched = [interval for _, _, interval in changes if interval is not None]
-        if not touched:
+        grown = [part for _, old, new in changes for part in _grown(old, new)]
+        if not grown:
             return True
-        low, high = min(start for start, _ in touched), max(end for _, end in touched)
+        low, high = min(start for start, _ in grown), max(end for _, end in grown)
         if self.ceiling.admits(self.bytes[:, low : high + 1]):
             return True
         for memory, old, new in changes:
@@ -118,11 +119,11 @@ class LiveProfile:
         start = slots[maker] if maker in slots else slot[maker]
         if memory in self.kept:
             return start, len(groups.at) - 1
+        own = pair if maker in pair else (maker,)
         if slots:
-            known = self._last_user_unless_moved(memory, slots)
+            known = self._last_user_if_simple(memory, slots, own)
             if known is not None:
                 return start, known
-        own = pair if maker in pair else (maker,)
         last = -1
         for user in self._users(memory):
             if user not in own:
@@ -139,8 +140,8 @@ class LiveProfile:
         users = [reader for value in aliases for reader in groups.readers[value]]
         return users + [groups.of[groups.graph.makers[value]] for value in aliases[1:]]
 
-    def _last_user_unless_moved(self, memory: int, slots: Mapping[int, int]) -> int | None:
-        """A shortcut, without looking at all users, for a memory whose last one does not move."""
+    def _last_user_if_simple(self, memory: int, slots: Mapping[int, int], own: Sequence[int]) -> int | None:
+        """A shortcut, without looking at all users, for a memory whose last one stays or moves to a later slot."""
         groups, old = self.groups, self.intervals[memory]
         readers = groups.readers[memory]
         if old is None or not readers or len(self.aliases[memory]) > 1:
@@ -149,10 +150,23 @@ class LiveProfile:
         few, many = (slots, readers) if len(slots) < len(readers) else (readers, slots)
         for group in few:
             if group in many:
-                if groups.slot[group] == old[1]:
+                if groups.slot[group] == old[1] and (slots[group] < old[1] or group in own):
                     return None
                 last = max(last, slots[group])
         return last
+
+
+def _grown(old: Interval | None, new: Interval | None) -> Iterator[Interval]:
+    """The slots of `new` that are not in `old`."""
+    if new is None:
+        return
+    if old is None or old[1] < new[0] or new[1] < old[0]:
+        yield new
+        return
+    if new[0] < old[0]:
+        yield new[0], old[0] - 1
+    if old[1] < new[1]:
+        yield old[1] + 1, new[1]
 
 
 def _aliases(graph: Graph) -> list[list[int]]:

@@ -32,7 +32,7 @@ MANY = 16
 """Consumers of a value that has more of them are paired with the next one only, and not again after a merge."""
 SMALL_BYTES = 1 << 20
 """A region that moves fewer bytes takes less time than its launch."""
-MOST_WORK = 1000
+MOST_WORK = 250
 """A merge for which more nodes and values than this have to move is not worth its time."""
 
 Pair = tuple[int, int]
@@ -158,6 +158,7 @@ class MergeSearch:
         between = groups.between(first, second)
         if isinstance(between, int):
             self.waiting.setdefault(between, []).append(pair)
+        if not isinstance(between, Between):
             return
         for slots in _placements(groups, first, second, between):
             if self.profile is None or self.profile.allows(first, second, slots):

@@ -99,9 +99,9 @@ class Recomputation:
             return
         if saved > 0 and self._recompute(value, cone, readers):
             return
-        for reader in readers:
-            if gains[reader] > 0:
-                self._recompute(value, cone, [reader])
+        winners = [reader for reader in readers if gains[reader] > 0]
+        if winners:
+            self._recompute(value, cone, winners)
 
     def _has_room(self, reader: int, cone: Cone) -> bool:
         groups = self.groups
@@ -129,8 +129,8 @@ class Recomputation:
         added = {reader: self._added(reader, cone) for reader in readers}
         for reader in readers:
             groups.reread(reader, {value}, added[reader])
-        memories = {graph.memory[value]} | {graph.memory[read] for read in cone.inputs}
-        if self.profile is not None and not self.profile.allows_now(memories):
+        gained = {graph.memory[read]: readers for read in cone.inputs}
+        if self.profile is not None and not self.profile.allows_readers(gained, graph.memory[value]):
             for reader in readers:
                 groups.reread(reader, added[reader], {value})
             return False
