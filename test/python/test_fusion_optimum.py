@@ -72,6 +72,21 @@ def test_never_more_bytes_than_consecutive_within_its_peak() -> None:
     assert compared > PROGRAMS // 4
 
 
+def test_any_sizes_stay_within_the_peak_and_near_the_optimum() -> None:
+    ratios = []
+    for seed in range(SMALL_PROGRAMS):
+        rng = np.random.default_rng(seed)
+        _module, dependences = build(random_program(rng, int(rng.integers(2, 9)), calls=0.3))
+        sizes = rng.choice([1, 2, 4, 8, 16, 64], len(dependences.sizes))
+        dependences.sizes[:] = [int(sizes[memory]) for memory in dependences.memory]
+        parts = FusionDataflow(recompute=False).plan(dependences)
+        moved, peak = bytes_moved(dependences, parts), source_peak(dependences)
+        assert plan_peak(dependences, parts) <= peak, seed
+        assert plan_peak(dependences, FusionDataflow().plan(dependences)) <= peak, seed
+        ratios.append(moved / fewest_bytes(dependences, peak, moved) if moved else 1.0)
+    assert np.mean(ratios) <= 1.05
+
+
 def test_recomputation_never_moves_more_bytes() -> None:
     fewer = 0
     for seed in range(PROGRAMS):
