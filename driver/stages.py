@@ -52,19 +52,6 @@ KERNEL_CODE = (
     "llvm.call_intrinsic",
 )
 
-GPU_STAGES = (
-    # Each schedule emits its kernel, and the host function launches it
-    Stage("gpu", (FusionToGpu(),), HOST, KERNEL_CODE),
-    # Only the kernels: the host function is run as it stands
-    Stage("nvvm", TO_NVVM, HOST, ("llvm.", "nvvm.")),
-)
-CPU_STAGES = (
-    # The same schedules, as loops that the host function calls
-    Stage("gpu", (FusionToCpu(),), HOST, KERNEL_CODE),
-    # Only the kernels: the host function is run as it stands
-    Stage("llvm", TO_LLVM, HOST, ("llvm.",)),
-)
-
 
 def stages(options: Options) -> tuple[Stage, ...]:
     """The whole compiler for these options, in order."""
@@ -78,7 +65,7 @@ def stages(options: Options) -> tuple[Stage, ...]:
                 # First, while a matmul can still be told from any other contraction
                 FusionSelectLibrary(matmul=options.matmul),
                 # One form for every operation, so that what follows knows linalg.generic alone
-                FusionNormalize(),
+                FusionNormalize(fma=options.fma, fast_math=options.fast_math),
             ),
             allowed=("linalg.", "tensor.", "arith.", *CALLS),
         ),
@@ -87,10 +74,14 @@ def stages(options: Options) -> tuple[Stage, ...]:
         # What one kernel can do is asked only now, of whole regions
         Stage("segment", (FusionSegment(),), allowed=("fusion.kernel", *CALLS)),
         # How each kernel runs, chosen for the target
-        Stage("schedule", (FusionSchedule(target=target.name),), allowed=("fusion.kernel", *CALLS)),
+        Stage(
+            "schedule",
+            (FusionSchedule(target=target.name, vectorize=options.vectorize),),
+            allowed=("fusion.kernel", *CALLS),
+        ),
         # Tensors become memory once nothing moves any more
         Stage("kernel", (FusionPlanMemory(),), allowed=("fusion.kernel", *HOST)),
-        *(CPU_STAGES if target.kind == "cpu" else GPU_STAGES),
+        *(_cpu_stages(options) if target.kind == "cpu" else _gpu_stages(options)),
     )
 
 
@@ -101,7 +92,27 @@ def _fusion_pass(options: Options) -> Pass:
             memory_aware=options.memory_aware,
             recompute=options.recompute,
             max_region_ops=options.max_region_ops,
+            fuel=options.optimization_fuel,
         )
     if options.fusion_type == "consecutive":
-        return FusionConsecutive(max_region_ops=options.max_region_ops)
+        return FusionConsecutive(max_region_ops=options.max_region_ops, fuel=options.optimization_fuel)
     return FusionNone()
+
+
+def _gpu_stages(options: Options) -> tuple[Stage, ...]:
+    to_gpu = FusionToGpu(index32=options.index32, reuse_kernels=options.kernel_reuse)
+    return (
+        # Each schedule emits its kernel, and the host function launches it
+        Stage("gpu", (to_gpu,), HOST, KERNEL_CODE),
+        # Only the kernels: the host function is run as it stands
+        Stage("nvvm", TO_NVVM, HOST, ("llvm.", "nvvm.")),
+    )
+
+
+def _cpu_stages(options: Options) -> tuple[Stage, ...]:
+    return (
+        # The same schedules, as loops that the host function calls
+        Stage("gpu", (FusionToCpu(reuse_kernels=options.kernel_reuse),), HOST, KERNEL_CODE),
+        # Only the kernels: the host function is run as it stands
+        Stage("llvm", TO_LLVM, HOST, ("llvm.",)),
+    )

@@ -21,8 +21,9 @@ from .schedules.machine import Machine
 
 @dataclass
 class Kernels:
-    """The kernels of a module, and one name for all that are equal."""
+    """The kernels of a module, and one name for all that are equal, if they are to be shared."""
 
+    shared: bool = True
     all: list[ir.Operation] = field(default_factory=list)
     distinct: list[ir.Operation] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
@@ -30,7 +31,7 @@ class Kernels:
 
     def add(self, kernel: ir.Operation) -> None:
         """Notes a kernel; the first of equal ones gives them its name."""
-        text = _text(kernel)
+        text = _text(kernel) if self.shared else str(len(self.all))
         self.all.append(kernel)
         self._texts[kernel] = text
         if text not in self._names:
@@ -47,9 +48,9 @@ class Kernels:
         return max((span(operand) for kernel in self.all for operand in kernel.operands), default=0)
 
 
-def kernels_of(module: ir.Module) -> Kernels:
+def kernels_of(module: ir.Module, shared: bool) -> Kernels:
     """The kernels of the module's functions, in order."""
-    kernels = Kernels()
+    kernels = Kernels(shared)
     for function in functions(module):
         for op in function.regions[0].blocks[0].operations:
             if fusion.is_op(op, "kernel"):

@@ -3,7 +3,7 @@
 A region takes one operation after the other and closes only at one that can't join it: a library call, a
 view, or one too many (`max-region-ops`). The order of operations is that of the program, so memory use is
 what its author can predict; what it peaks at is reported and not bounded. (fusion-dataflow looks at the
-whole graph instead.)
+whole graph instead.) `fuel` ends it after so many fusions (fuel.py).
 
 Needs a body of nodes and free operations (after fusion-normalize). Leaves fusion.region, fusion.extern,
 fusion.view, constants and the return. Before:
@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from ..dialects.mlir import ir
 from . import graph
+from .fuel import NO_LIMIT, Fuel, check_fuel
 from .graph import Graph
 from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
 from .outline import Part, outline
@@ -42,14 +43,18 @@ class FusionConsecutive(Pass):
     name: ClassVar[str] = "fusion-consecutive"
 
     max_region_ops: int = DEFAULT_MAX_REGION_OPS
+    fuel: int = NO_LIMIT
 
     def __post_init__(self) -> None:
         check_max_region_ops(self.max_region_ops)
+        check_fuel(self.fuel)
 
     def run(self, module: ir.Module) -> None:
+        fuel = Fuel(self.fuel)
         for function in graph.functions(module):
             dependences = graph.build(function)
-            outline(dependences, [Part(run) for run in consecutive_runs(dependences, self.max_region_ops)])
+            parts = [Part(run) for run in consecutive_runs(dependences, self.max_region_ops)]
+            outline(dependences, fuel.limit(dependences, parts))
 
 
 def consecutive_runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:

@@ -33,6 +33,7 @@ from typing import ClassVar
 from ..dialects.mlir import ir
 from . import graph
 from .ceiling import Ceiling
+from .fuel import NO_LIMIT, Fuel, check_fuel
 from .graph import Graph
 from .groups import Groups
 from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
@@ -62,14 +63,17 @@ class FusionDataflow(Pass):
     memory_aware: bool = True
     recompute: bool = True
     max_region_ops: int = DEFAULT_MAX_REGION_OPS
+    fuel: int = NO_LIMIT
 
     def __post_init__(self) -> None:
         check_max_region_ops(self.max_region_ops)
+        check_fuel(self.fuel)
 
     def run(self, module: ir.Module) -> None:
+        fuel = Fuel(self.fuel)
         for function in graph.functions(module):
             dependences = graph.build(function)
-            outline(dependences, self.plan(dependences))
+            outline(dependences, fuel.limit(dependences, self.plan(dependences)))
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""

@@ -13,7 +13,8 @@ that transposes, a view; sums in bf16; operands that nobody reads. After this pa
     they can't;
   - a generic reads each input, reads it once, and has no dead result next to a live one
     (passes/tidy_generics.py);
-  - 16-bit floats are computed in f32 within a body and rounded at its end (passes/narrow_floats.py).
+  - 16-bit floats are computed in f32 within a body and rounded at its end (passes/narrow_floats.py, which also
+    says what `fma` and `fast-math` allow).
 
 Running it again changes nothing. Before:
 
@@ -44,8 +45,8 @@ from .decompose_softmax import decompose_softmax
 from .errors import PassFailure
 from .memory_operands import MemoryOperands
 from .merge_roundings import merge_roundings
-from .narrow_floats import widen
-from .pass_base import Pass
+from .narrow_floats import FAST_MATH, Precision, widen
+from .pass_base import Pass, check_choice
 from .simplify_math import simplify
 from .tidy_generics import tidy
 
@@ -74,6 +75,11 @@ class FusionNormalize(Pass):
     """Generalises linalg, computes 16-bit floats in f32, and turns view-like ops into fusion.view."""
 
     name: ClassVar[str] = "fusion-normalize"
+    fma: bool = True
+    fast_math: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_choice("value of option 'fast-math'", self.fast_math, FAST_MATH)
 
     def run(self, module: ir.Module) -> None:
         for function in _functions(module):
@@ -83,7 +89,7 @@ class FusionNormalize(Pass):
             _restore_fill(op)
         _reject_unknown(module)
         _run(CLEAN, module)
-        _rewrite_generics(module)
+        _rewrite_generics(module, Precision(self.fma, self.fast_math))
         _run(CLEAN, module)
         for function in _functions(module):
             MemoryOperands(function).rewrite()
@@ -129,7 +135,7 @@ def _reject_unknown(module: ir.Module) -> None:
             raise PassFailure(op.location, f"'{op.name}' is not something fusion can compile; keep it a library call")
 
 
-def _rewrite_generics(module: ir.Module) -> None:
+def _rewrite_generics(module: ir.Module, precision: Precision) -> None:
     """Users before producers, so that a use that goes away makes its producer's result dead in time."""
     for function in _functions(module):
         merge_roundings(function)
@@ -137,7 +143,7 @@ def _rewrite_generics(module: ir.Module) -> None:
         if generics.is_generic(op):
             tidied = tidy(op)
             simplify(tidied)
-            widen(tidied)
+            widen(tidied, precision)
 
 
 def _erase_dead(function: ir.Operation) -> None:

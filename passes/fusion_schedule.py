@@ -2,7 +2,7 @@
 
 Families are asked in order; the first that accepts the kernel's body chooses its parameters from shapes,
 strides, element types and the target's limits. A kernel that has a schedule already keeps it, so one can write
-`#fusion.schedule<...>` by hand and run the rest.
+`#fusion.schedule<...>` by hand and run the rest. With `vectorize=false` every thread handles one element at a time.
 
 Before: fusion.kernel ops on tensors. After: each has a `schedule`.
 
@@ -15,7 +15,7 @@ Before: fusion.kernel ops on tensors. After: each has a `schedule`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..dialects import fusion
@@ -36,6 +36,7 @@ class FusionSchedule(Pass):
 
     name: ClassVar[str] = "fusion-schedule"
     target: str = "sm_90"
+    vectorize: bool = True
 
     def __post_init__(self) -> None:
         Target.parse(self.target)
@@ -45,11 +46,11 @@ class FusionSchedule(Pass):
         for function in functions(module):
             for op in function.regions[0].blocks[0].operations:
                 if fusion.is_op(op, "kernel") and "schedule" not in op.operation.attributes:
-                    _schedule(op.operation, target)
+                    _schedule(op.operation, target, self.vectorize)
 
 
-def _schedule(kernel: ir.Operation, target: Target) -> None:
-    problem = problem_of(kernel)
+def _schedule(kernel: ir.Operation, target: Target, vectorize: bool) -> None:
+    problem = replace(problem_of(kernel), vectorize=vectorize)
     family = next((known for known in FAMILIES if known.refuses(problem.body) is None), None)
     if family is None:
         raise PassFailure(kernel.location, "no schedule takes this kernel; fusion-segment would split it")

@@ -7,7 +7,8 @@ generic like any other.
 
 Left as they are, to be compiled: products of element types that ATen can't mix (bf16 times bf16 into f32) or
 of integers (CUDA has none), products that broadcast an operand through their indexing maps, other
-contractions, other convolution layouts. With `matmul=on` everything is left.
+contractions, other convolution layouts. With `matmul=on` everything is left; with `auto`, products so small that the
+call takes longer than the arithmetic.
 
 Before:
 
@@ -26,6 +27,7 @@ knowing how the operand lies in memory, makes a fusion.view.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -35,12 +37,14 @@ from ..dialects.mlir import ir, linalg
 from . import generics
 from .pass_base import Pass, check_choice
 
-MATMUL_CHOICES = ("off", "on")
+MATMUL_CHOICES = ("off", "on", "auto")
+SMALL_PRODUCT = 1 << 15
+"""Multiplications that take no longer than a launch, even a thread an output element."""
 
 
 @dataclass(frozen=True)
 class FusionSelectLibrary(Pass):
-    """`matmul`: whether products are compiled ("on") or left to the library ("off")."""
+    """`matmul`: whether products are compiled ("on"), left to the library ("off"), or by size ("auto")."""
 
     name: ClassVar[str] = "fusion-select-library"
 
@@ -53,7 +57,8 @@ class FusionSelectLibrary(Pass):
         if self.matmul == "on":
             return
         for op in _calls_in_linalg(module):
-            call = SELECTIONS[op.name](op) if _library_takes(op) else None
+            compiled = not _library_takes(op) or (self.matmul == "auto" and is_small(op))
+            call = None if compiled else SELECTIONS[op.name](op)
             if call is not None:
                 _replace(op, call)
 
@@ -92,6 +97,17 @@ def _library_takes(op: ir.Operation) -> bool:
     elements = {ir.ShapedType(value.type).element_type for value in op.operands}
     floats = (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type)
     return len(elements) == 1 and isinstance(elements.pop(), floats)
+
+
+def is_small(op: ir.Operation) -> bool:
+    """Whether a product, of static sizes, takes few multiplications."""
+    shapes = [ir.ShapedType(value.type) for value in op.operands]
+    if op.name not in PRODUCTS or not all(shaped.has_static_shape for shaped in shapes):
+        return False
+    batch = shapes[0].shape[0] if op.name == "linalg.batch_matmul" else 1
+    # Each of m, n and k is in two of the three shapes, the batch in all
+    elements = math.prod(size for shaped in shapes for size in shaped.shape)
+    return elements <= SMALL_PRODUCT**2 * batch
 
 
 def _select_product(op: ir.Operation, plain: str, accumulating: str, shapes: tuple[str, str, str]) -> Call | None:
@@ -158,6 +174,7 @@ def _select_convolution(op: ir.Operation) -> Call | None:
     return Call("aten.convolution.default", tensors, arguments)
 
 
+PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.matvec", "linalg.vecmat", "linalg.dot")
 SELECTIONS: dict[str, Callable[[ir.Operation], Call | None]] = {
     "linalg.matmul": _select_mm,
     "linalg.batch_matmul": _select_bmm,

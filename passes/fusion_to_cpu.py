@@ -2,6 +2,7 @@
 
 The kernels live in a module of their own, which is compiled; the host function sees declarations. A kernel
 that checks indices returns an i32, not 0 if a check failed, and what it would have read there counts as 0.
+Equal kernels share a function, unless `reuse-kernels=false`.
 
 Before: fusion.kernel ops on memrefs, with schedules. After: none; the module holds `module @kernels`.
 
@@ -32,9 +33,10 @@ class FusionToCpu(Pass):
     """See the module's docstring."""
 
     name: ClassVar[str] = "fusion-to-cpu"
+    reuse_kernels: bool = True
 
     def run(self, module: ir.Module) -> None:
-        kernels = kernels_of(module)
+        kernels = kernels_of(module, self.reuse_kernels)
         if not kernels.all:
             return
         with ir.InsertionPoint(module.body), module.operation.location:

@@ -1,7 +1,8 @@
 """fusion-to-gpu: makes each scheduled kernel a GPU function, and its place in the host function a launch.
 
 Kernels that are equal but for their names become one function. Booleans are bytes in memory; the kernel's
-arguments are the memrefs it had, which the later lowering passes as bare pointers.
+arguments are the memrefs it had, which the later lowering passes as bare pointers. With `index32`, indices have
+32 bits if no memory of the program needs more; with `reuse-kernels=false` each kernel has a function of its own.
 
 Before: fusion.kernel ops on memrefs, with schedules. After: none; the module holds `gpu.module @kernels`.
 
@@ -33,16 +34,18 @@ class FusionToGpu(Pass):
     """See the module's docstring."""
 
     name: ClassVar[str] = "fusion-to-gpu"
+    index32: bool = True
+    reuse_kernels: bool = True
 
     def run(self, module: ir.Module) -> None:
-        kernels = kernels_of(module)
+        kernels = kernels_of(module, self.reuse_kernels)
         if not kernels.all:
             return
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(module.body), module.operation.location:
             holder = gpu.GPUModuleOp(MODULE)
             block = ir.Block.create_at_start(holder.regions[0])
-        if kernels.most_elements <= LARGEST_INDEX_32:
+        if self.index32 and kernels.most_elements <= LARGEST_INDEX_32:
             holder.attributes["dlti.dl_spec"] = ir.Attribute.parse("#dlti.dl_spec<index = 32 : i64>")
         for kernel in kernels.distinct:
             _make_function(kernel, kernels.name(kernel), block)

@@ -17,14 +17,15 @@ in f32. (It does round a scalar that elements are compared with, and so does an 
 
 A 16-bit accumulator of a sum becomes an f32 one, and the sum is rounded by an op of its own.
 
-Fast math. Where all results of a body are 16 bits wide, an f32 step may be off by a few units in its last
-place, which is well below half a unit of bf16 (2^-9) or f16 (2^-11):
+Fast math. Where all results of a body are 16 bits wide, an f32 step may be off by a few units in its last place,
+which is well below half a unit of bf16 (2^-9) or f16 (2^-11); `fast-math=on` allows that everywhere, `off` nowhere:
   - exp, exp2, sqrt and rsqrt may be approximated (`afn`). Not log, sin, cos, pow and tanh: their fast forms are
     wrong by more near 1, for large or for negative arguments;
   - a division is marked `fusion.approximate`: a GPU has one that is off by 2 units at most, for all operands
     (`afn` would take another, which gives 0 for divisors above 2^126);
-  - a product that only a sum uses is written as one `math.fma`. The flags `contract` and `arcp` would leave
-    that to LLVM, which looks at operations around, so a body's result would depend on what it is fused with.
+  - a product that only a sum uses is written as one `math.fma` (in 16-bit bodies only, unless `fma=false`). The
+    flags `contract` and `arcp` would leave that to LLVM, which looks at operations around, so a body's result would
+    depend on what it is fused with.
 The extensions and truncations are never tagged: `contract` on both would let MLIR fold them, and the rounding
 away.
 """
@@ -39,6 +40,7 @@ from . import generics
 EXACT = frozenset(f"arith.{name}" for name in ("select", "cmpf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"))
 APPROXIMABLE = frozenset({"math.exp", "math.exp2", "math.sqrt", "math.rsqrt"})
 APPROXIMATE = "fusion.approximate"
+FAST_MATH = ("off", "auto", "on")
 CONVERSIONS = frozenset({"arith.bitcast", "arith.truncf", "arith.extf", "arith.constant"})
 
 
@@ -47,13 +49,21 @@ def is_narrow(type_: ir.Type) -> bool:
     return isinstance(type_, ir.F16Type | ir.BF16Type)
 
 
-def widen(op: ir.Operation) -> None:
+@dataclass(frozen=True)
+class Precision:
+    """What is allowed: multiply-adds where a rounding follows; approximations there (auto), everywhere or nowhere."""
+
+    fma: bool = True
+    fast_math: str = "auto"
+
+
+def widen(op: ir.Operation, precision: Precision) -> None:
     """Brings the body of a linalg.generic to f32 arithmetic; may replace `op`."""
     widening = Widening(generics.body(op))
     widening.run()
     op = _widen_accumulators(op, widening)
     _erase_dead(generics.body(op))
-    _allow_approximation(op)
+    _allow_approximation(op, precision)
 
 
 class Widening:
@@ -226,17 +236,21 @@ def _round_tensor(value: ir.Value, narrow: ir.Type, op: ir.Operation) -> ir.Valu
     )
 
 
-def _allow_approximation(op: ir.Operation) -> None:
-    block = generics.body(op)
-    if not all(is_narrow(value.type) for value in generics.yield_of(op).operands):
-        return
-    for inner in [view.operation for view in block.operations]:
-        if inner.name in APPROXIMABLE:
-            inner.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<afn>")
-        elif inner.name == "arith.divf":
-            inner.attributes[APPROXIMATE] = ir.UnitAttr.get()
-        elif inner.name in ("arith.addf", "arith.subf"):
+def _allow_approximation(op: ir.Operation, precision: Precision) -> None:
+    is_rounded = all(is_narrow(value.type) for value in generics.yield_of(op).operands)
+    approximates = is_rounded if precision.fast_math == "auto" else precision.fast_math == "on"
+    for inner in [view.operation for view in generics.body(op).operations]:
+        if inner.name in ("arith.addf", "arith.subf") and is_rounded and precision.fma:
             _contract(inner)
+        elif approximates and inner.results and inner.results[0].type == ir.F32Type.get():
+            _approximate(inner)
+
+
+def _approximate(op: ir.Operation) -> None:
+    if op.name in APPROXIMABLE:
+        op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<afn>")
+    elif op.name == "arith.divf":
+        op.attributes[APPROXIMATE] = ir.UnitAttr.get()
 
 
 def _contract(op: ir.Operation) -> None:

@@ -43,11 +43,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class Problem:
-    """A kernel's body with the layout of its inputs (by argument) and outputs (in order)."""
+    """A kernel's body with the layout of its inputs (by argument) and outputs (in order).
+
+    `vectorize`: whether parameters may be chosen by which a thread handles neighbours at once.
+    """
 
     body: KernelBody
     inputs: dict[ir.Value, Layout]
     outputs: tuple[Layout, ...]
+    vectorize: bool = True
 
 
 class Family(Protocol):
@@ -123,6 +127,8 @@ def element_bytes(value: ir.Value) -> int:
 
 def widest_vector(problem: Problem) -> int:
     """Elements that make one widest access of the smallest element type read or written."""
+    if not problem.vectorize:
+        return 1
     sizes = [element_bytes(value) for value in (*problem.inputs, *problem.body.outputs)]
     return MAX_ALIGNMENT // min(sizes, default=4)
 

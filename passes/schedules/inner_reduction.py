@@ -109,7 +109,7 @@ class InnerReduction:
         rows = _rows(problem.body)
         assert rows is not None
         if target.kind == "cpu":
-            return _cpu_choice(rows.columns)
+            return _cpu_choice(rows.columns, CPU_VECTOR if problem.vectorize else 1)
         return _gpu_choice(problem, rows, target)
 
     def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
@@ -354,8 +354,8 @@ def _refused_reads(body: KernelBody, trace: Trace, column: Counter) -> str | Non
     return "it reduces along an axis that is not contiguous" if strided > contiguous else None
 
 
-def _cpu_choice(columns: int) -> Choice:
-    width = min(CPU_VECTOR, 1 << columns.bit_length() - 1)
+def _cpu_choice(columns: int, widest: int) -> Choice:
+    width = min(widest, 1 << columns.bit_length() - 1)
     unroll = 2 if columns >= 8 * width else 1
     parameters: Parameters = {"vector": width, "threads": 1, "rows": 1, "chunks": 0, "unroll": unroll}
     return Choice(parameters, f"one thread walks rows of {columns} columns, {width} at a time")

@@ -31,7 +31,7 @@
 // GENERIC:   "linalg.generic"
 //
 // RUN: fusion-opt --list-passes | FileCheck %s --check-prefix=LIST
-// LIST:      fusion-normalize{{$}}
+// LIST:      fusion-normalize{fma=true fast-math=auto}{{$}}
 // LIST-NEXT: {{^    .+}}
 // LIST:      fusion-dataflow{horizontal=true memory-aware=true {{.*}}max-region-ops={{[0-9]+}}
 // LIST:      fusion-to-gpu

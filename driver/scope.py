@@ -1,0 +1,67 @@
+"""Where options are set, and which of it holds for a call.
+
+    with mlir_fusion.options(disable_options=["horizontal"]):       for what is compiled inside, in this thread
+        fast = mlir_fusion.compile(model, enable_options=["matmul"])     captured with it when compile returns
+    os.environ["MLIR_FUSION_DISABLE"] = "vectorize"                 read at every call
+    fast(x, _disable_options=["matmul"])                            this call
+
+Lowest first: the entry point's own defaults, what was captured, the environment, the call. A later level wins, so
+it can switch off what an earlier one switched on. What one thread sets with `with` no other thread sees.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import reduce
+from typing import Self
+
+from .options import Options, Settings, Value
+
+_NOTHING = Settings()
+_blocks: ContextVar[tuple[Settings, ...]] = ContextVar("mlir_fusion_options", default=())
+
+
+class options:  # noqa: N801 - a context manager, used as a function is
+    """A block whose settings hold for whatever is compiled in it; an inner block wins over an outer one."""
+
+    def __init__(
+        self,
+        fusion_type: str | None = None,
+        target: str | None = None,
+        enable_options: Iterable[str] = (),
+        disable_options: Iterable[str] = (),
+        **values: Value,
+    ) -> None:
+        """Options may be given by name too: `options(max_region_ops=8)`. ValueError for what isn't right."""
+        said = {"fusion_type": fusion_type, "target": target, **values}
+        self._settings = Settings.read(enable_options, disable_options, "mlir_fusion.options", **said)
+
+    def __enter__(self) -> Self:
+        """Puts the settings on top of those around."""
+        _blocks.set((*_blocks.get(), self._settings))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Those around hold again."""
+        _blocks.set(_blocks.get()[:-1])
+
+
+@dataclass(frozen=True)
+class Captured:
+    """An entry point's defaults and the settings that hold for it from now on."""
+
+    defaults: Options
+    settings: Settings
+
+    def options(self, call: Settings = _NOTHING) -> Options:
+        """The options of a call that happens now."""
+        return call.apply(Settings.from_environment(os.environ).apply(self.settings.apply(self.defaults)))
+
+
+def capture(defaults: Options, settings: Settings) -> Captured:
+    """What holds here: the `with` blocks around, then `settings`."""
+    blocks = reduce(Settings.then, _blocks.get(), _NOTHING)
+    return Captured(defaults, blocks.then(settings))
