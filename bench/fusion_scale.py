@@ -35,7 +35,7 @@ def wide(ops: int) -> Iterator[Line]:
     for _ in range(consumers):
         yield "add", (1, 1)
     for number in range(ops - 1 - consumers):
-        yield "add", (2 + number % consumers, 2 + (number * 7) % consumers)
+        yield "add", (2 + number % consumers, 2 + (number * 7919) % consumers)
 
 
 def transformer(ops: int) -> Iterator[Line]:
