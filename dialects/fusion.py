@@ -255,6 +255,8 @@ def _layout_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Itera
     found = read_layout(attribute)
     if found is None:
         yield f"the layout of {where} must be #fusion.layout<[strides], offset, alignment>, got {attribute}"
+    elif str(type_).startswith("!torch.vtensor<"):
+        return  # checked when it is a builtin tensor
     elif not isinstance(type_, ir.ShapedType):
         yield f"{where} of type {type_} can't have a layout"
     elif len(found.strides) != ir.ShapedType(type_).rank:

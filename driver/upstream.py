@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..passes.fusion_expand_math import FusionExpandMath
 
-# torch-mlir's own pipeline, but for its last pass, which refuses what it doesn't know: fusion.extern
+# torch-mlir's own pipelines, but for the last pass, which refuses what it doesn't know: fusion.extern
 FROM_TORCH = (
+    "torchdynamo-export-to-torch-backend-pipeline",
     "func.func(torch-restructure-non-constant-axes,torch-fuse-quantized-ops,"
     "convert-torch-to-tmtensor{allow-non-finites=true},canonicalize,"
     "convert-torch-to-linalg{allow-non-finites=true},canonicalize,"

@@ -1,0 +1,33 @@
+"""A compiler for PyTorch on MLIR: see README.md.
+
+The public names are imported when they are first used: the command lines import this package too, and must not
+import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .frontend.backend import mlir_fusion_backend
+    from .frontend.compile import compile
+    from .frontend.explain import explain
+
+_PUBLIC = {
+    "compile": ".frontend.compile",
+    "explain": ".frontend.explain",
+    "mlir_fusion_backend": ".frontend.backend",
+}
+
+__all__ = ["compile", "explain", "mlir_fusion_backend"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'mlir_fusion' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,271 @@
+"""How ATen operations are taken apart before import, in PyTorch's own accumulation types.
+
+A decomposition is here for one of three reasons: torch-mlir lowers the operation in f64 (variance), or in 16 bits
+(sums), or to loops where simpler operations fuse better. What one ATen operation computes on bf16 or f16 is computed
+in f32 and rounded once at the end, as PyTorch's kernels do; fusion-normalize then sees one rounding.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch._decomp import get_decompositions
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+NARROW = (torch.float16, torch.bfloat16)
+
+# PyTorch's own decompositions that compute in the accumulation type
+_TAKEN = [
+    aten._log_softmax,
+    aten._log_softmax_backward_data,
+    aten._softmax,
+    aten._softmax_backward_data,
+    aten.addcdiv,
+    aten.addcmul,
+    aten.binary_cross_entropy,
+    aten.celu,
+    aten.clamp_max,
+    aten.clamp_min,
+    aten.elu,
+    aten.elu_backward,
+    aten.gelu_backward,
+    aten.glu,
+    aten.hardsigmoid,
+    aten.hardswish,
+    aten.hardtanh,
+    aten.huber_loss,
+    aten.leaky_relu,
+    aten.leaky_relu_backward,
+    aten.log_sigmoid_forward,
+    aten.logit,
+    aten.mse_loss,
+    aten.mse_loss_backward,
+    aten.native_dropout_backward,
+    aten.native_group_norm_backward,
+    aten.native_layer_norm_backward,
+    aten.new_full,
+    aten.new_ones,
+    aten.new_zeros,
+    aten.nll_loss_backward,
+    aten.nll_loss_forward,
+    aten.rsub,
+    aten.sigmoid_backward,
+    aten.silu_backward,
+    aten.smooth_l1_loss,
+    aten.softplus,
+    aten.softplus_backward,
+    aten.tanh_backward,
+    aten.threshold,
+    aten.threshold_backward,
+    aten.xlogy,
+]
+
+
+@functools.cache
+def decomposition_table() -> dict[torch._ops.OperatorBase, Callable]:
+    """The decompositions for AOTAutograd and torch.export; one may answer NotImplemented to keep its operation."""
+    return {**get_decompositions(_TAKEN), **_OWN}
+
+
+_OWN: dict[torch._ops.OpOverload, Callable] = {}
+
+
+def _decomposes(*overloads: torch._ops.OpOverload) -> Callable[[Callable], Callable]:
+    def register(function: Callable) -> Callable:
+        for overload in overloads:
+            _OWN[overload] = function
+        return function
+
+    return register
+
+
+def _wide(x: Tensor) -> Tensor:
+    """The tensor in the type that PyTorch computes in."""
+    return x.float() if x.dtype in NARROW else x
+
+
+@_decomposes(aten.sum.dim_IntList)
+def _sum_dims(
+    x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    result = dtype or (torch.int64 if not x.dtype.is_floating_point and not x.dtype.is_complex else x.dtype)
+    if result == x.dtype and result not in NARROW:
+        return NotImplemented
+    wide = torch.float32 if result in NARROW else result
+    return aten.sum.dim_IntList(x.to(wide), dim, keepdim).to(result)
+
+
+@_decomposes(aten.sum.default)
+def _sum_all(x: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    return aten.sum.dim_IntList(x, list(range(x.dim())), False, dtype=dtype)
+
+
+@_decomposes(aten.mean.dim)
+def _mean_dims(
+    x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    result = dtype or x.dtype
+    if not result.is_floating_point:
+        return NotImplemented
+    wide = _wide(x.to(result))
+    total = aten.sum.dim_IntList(wide, dim, keepdim)
+    return (total / _count(x, dim)).to(result)
+
+
+@_decomposes(aten.mean.default)
+def _mean_all(x: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    return aten.mean.dim(x, list(range(x.dim())), False, dtype=dtype)
+
+
+def _count(x: Tensor, dim: Sequence[int] | None) -> int:
+    """How many elements are reduced to one."""
+    return math.prod(x.shape[d] for d in (dim or range(x.dim())))
+
+
+def _moments(x: Tensor, dim: Sequence[int] | None, correction: float | None) -> tuple[Tensor, Tensor]:
+    """(variance, mean), in the accumulation type, reduced dimensions kept."""
+    wide = _wide(x)
+    dims = list(dim) if dim else list(range(x.dim()))
+    count = _count(x, dims)
+    mean = aten.sum.dim_IntList(wide, dims, True) / count
+    centred = wide - mean
+    divisor = max(count - (1 if correction is None else correction), 0)
+    total = aten.sum.dim_IntList(centred * centred, dims, True)
+    return total / divisor if divisor else total * float("nan"), mean
+
+
+def _drop(x: Tensor, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
+    return x if keepdim else x.squeeze(list(dim) if dim else list(range(x.dim())))
+
+
+@_decomposes(aten.var.correction)
+def _var(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    variance, _ = _moments(x, dim, correction)
+    return _drop(variance, dim, keepdim).to(x.dtype)
+
+
+@_decomposes(aten.std.correction)
+def _std(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    variance, _ = _moments(x, dim, correction)
+    return _drop(variance.sqrt(), dim, keepdim).to(x.dtype)
+
+
+@_decomposes(aten.var_mean.correction)
+def _var_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    if not x.is_floating_point():
+        return NotImplemented
+    variance, mean = _moments(x, dim, correction)
+    return _drop(variance, dim, keepdim).to(x.dtype), _drop(mean, dim, keepdim).to(x.dtype)
+
+
+@_decomposes(aten.native_layer_norm.default)
+def _layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    variance, mean = _moments(x, dims, 0)
+    scale = torch.rsqrt(variance + eps)
+    y = (_wide(x) - mean) * scale
+    if weight is not None:
+        y = y * _wide(weight)
+    if bias is not None:
+        y = y + _wide(bias)
+    # The statistics that the backward reads are 16 bits wide on the CPU, and in the accumulation type on a GPU
+    kept = x.dtype if x.device.type == "cpu" else mean.dtype
+    return y.to(x.dtype), mean.to(kept), scale.to(kept)
+
+
+@_decomposes(aten.native_group_norm.default)
+def _group_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hw: int, groups: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    grouped = x.reshape(n, groups, c // groups * hw)
+    variance, mean = _moments(grouped, [2], 0)
+    scale = torch.rsqrt(variance + eps)
+    y = ((_wide(grouped) - mean) * scale).reshape(n, c, hw)
+    if weight is not None:
+        y = y * _wide(weight).reshape(1, c, 1)
+    if bias is not None:
+        y = y + _wide(bias).reshape(1, c, 1)
+    return y.reshape(x.shape).to(x.dtype), mean.squeeze(2).to(x.dtype), scale.squeeze(2).to(x.dtype)
+
+
+@_decomposes(aten._native_batch_norm_legit_functional.default)
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    shape = [1, x.shape[1]] + [1] * (x.dim() - 2)
+    if training:
+        dims = [d for d in range(x.dim()) if d != 1]
+        count = _count(x, dims)
+        variance, mean = _moments(x, dims, 0)
+        unbiased = (variance * (count / max(count - 1, 1))).reshape(-1)
+        new_mean = momentum * mean.reshape(-1).to(running_mean.dtype) + (1 - momentum) * running_mean
+        new_var = momentum * unbiased.to(running_var.dtype) + (1 - momentum) * running_var
+        saved = (mean.reshape(-1), torch.rsqrt(variance + eps).reshape(-1))
+    else:
+        mean, variance = running_mean.reshape(shape), running_var.reshape(shape)
+        new_mean, new_var = running_mean.clone(), running_var.clone()
+        saved = (x.new_empty((0,)), x.new_empty((0,)))
+    y = (_wide(x) - mean) * torch.rsqrt(variance + eps)
+    if weight is not None:
+        y = y * _wide(weight).reshape(shape)
+    if bias is not None:
+        y = y + _wide(bias).reshape(shape)
+    return (y.to(x.dtype), *saved, new_mean, new_var)
+
+
+@_decomposes(aten.gelu.default)
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """https://arxiv.org/abs/1606.08415, with erf, or the tanh approximation that it gives."""
+    u = _wide(x)
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (u + 0.044715 * (u * u * u))
+        return (0.5 * u * (1 + torch.tanh(inner))).to(x.dtype)
+    return (0.5 * u * (1 + torch.erf(u * math.sqrt(0.5)))).to(x.dtype)
+
+
+@_decomposes(aten.silu.default)
+def _silu(x: Tensor) -> Tensor:
+    u = _wide(x)
+    return (u / (1 + torch.exp(-u))).to(x.dtype)
+
+
+@_decomposes(aten.sigmoid.default)
+def _sigmoid(x: Tensor) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    return (1 / (1 + torch.exp(-_wide(x)))).to(x.dtype)
+
+
+@_decomposes(aten._fused_rms_norm.default)
+def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, eps: float | None) -> tuple[Tensor, Tensor]:
+    wide = _wide(x)
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    epsilon = torch.finfo(wide.dtype).eps if eps is None else eps
+    scale = torch.rsqrt(aten.mean.dim(wide * wide, dims, True) + epsilon)
+    y = wide * scale
+    if weight is not None:
+        y = y * _wide(weight)
+    return y.to(x.dtype), scale

@@ -1,0 +1,86 @@
+"""`mlir_fusion.explain`: what fusion does to a program, by numbers, without running it.
+
+report = mlir_fusion.explain(model, x)                    # printed as a table
+report.graphs[0].kernels
+print(report.compare("consecutive", "dataflow"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ..dialects.mlir import ir, register_torch
+from ..driver.options import Options
+from ..driver.report import FunctionReport, print_table, report
+from ..driver.runner import make_context
+from .backend import make_compiler
+from .compile import trace
+from .graphs import CompiledGraph
+
+COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", "peak_bytes", "source_peak_bytes")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The reports of a program's graphs, under one fusion type."""
+
+    fusion_type: str
+    graphs: tuple[FunctionReport, ...]
+    library: tuple[tuple[str, str], ...]
+    """Library calls: the operation, and why it is one."""
+    _sources: tuple[CompiledGraph, ...]
+
+    def __str__(self) -> str:
+        calls = [f"  {name}: {reason}" for name, reason in dict.fromkeys(self.library)]
+        return print_table(self.graphs) + "".join(f"{line}\n" for line in (["library calls"] if calls else []) + calls)
+
+    def total(self, name: str) -> int:
+        """The sum of a number over all graphs; for peaks, the largest."""
+        values = [getattr(graph, name) or 0 for graph in self.graphs]
+        return max(values, default=0) if name.endswith("peak_bytes") else sum(values)
+
+    def under(self, fusion_type: str) -> Explanation:
+        """The same program under another fusion type."""
+        return _explanation(self._sources, fusion_type)
+
+    def compare(self, *fusion_types: str) -> str:
+        """A table with one column a fusion type."""
+        columns = [self.under(fusion_type) for fusion_type in fusion_types]
+        lines = [f"{'':<20}" + "".join(f"{one.fusion_type:>16}" for one in columns)]
+        lines += [f"{name:<20}" + "".join(f"{one.total(name):>16,}" for one in columns) for name in COMPARED]
+        return "\n".join(lines) + "\n"
+
+
+def explain(
+    function: Callable | torch.nn.Module,
+    *inputs: Any,
+    fusion_type: str | None = None,
+    target: str | None = None,
+    **keywords: Any,
+) -> Explanation:
+    """Compiles `function` for these inputs, and reports; nothing is run.
+
+    Raises ValueError for a fusion type or a target that is not allowed.
+    """
+    compiler = make_compiler({"fusion_type": fusion_type, "target": target})
+    trace(getattr(function, "_torchdynamo_orig_callable", function), compiler, inputs, keywords)
+    return _explanation(tuple(compiler.graphs), compiler.options.fusion_type)
+
+
+def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str) -> Explanation:
+    reports = tuple(_report(graph, replace(graph.options, fusion_type=fusion_type)) for graph in graphs)
+    library = tuple(call for graph in graphs for call in graph.library)
+    return Explanation(fusion_type, reports, library, graphs)
+
+
+def _report(graph: CompiledGraph, options: Options) -> FunctionReport:
+    context = make_context()
+    register_torch(context)
+    with context:
+        module = ir.Module.parse(graph.text)
+    (found,) = report(module, options)
+    return found

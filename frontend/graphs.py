@@ -1,0 +1,144 @@
+"""One FX graph, compiled: what AOTAutograd hands over becomes a function on a list of tensors.
+
+A graph is brought into the form that the importer takes: tensor constants become further arguments, sizes are
+numbers, and what is not a tensor among the results is put back after the call. Sizes that are symbols are
+specialised: a graph with symbols is traced again, and compiled, for each set of sizes it is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from ..driver.build import Artifact, PtxCode, build
+from ..driver.options import Options
+from ..driver.runner import print_module
+from ..runtime.cuda import CudaLauncher
+from ..runtime.native import NativeLauncher
+from ..runtime.program import Program
+from ..targets.target import Target
+from .importer import Imported, import_graph, output_nodes
+
+Runner = Callable[[list], list]
+
+
+@dataclass
+class CompiledGraph:
+    """A compiled graph: its text in the torch dialect, from which every stage can be printed again."""
+
+    text: str
+    options: Options
+    library: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class GraphCompiler:
+    """Compiles the graphs of one `compile` call and keeps what `ir()` and `explain` print.
+
+    `target` None means: the processor that the inputs are on. A dry one builds everything and runs nothing.
+    """
+
+    options: Options
+    target: str | None = None
+    dry: bool = False
+    graphs: list[CompiledGraph] = field(default_factory=list)
+
+    def compile(self, graph: fx.GraphModule, inputs: Sequence[object]) -> Runner:
+        """A function from the list of the graph's arguments, which it empties, to the list of its results."""
+        if any(isinstance(value, torch.SymInt) or _is_symbolic(value) for value in inputs):
+            return self._specialising(graph)
+        constants = _constants_to_arguments(graph)
+        returned, kept = _keep_tensor_outputs(graph)
+        run = self._build(import_graph(graph.graph), self._options_for(inputs))
+        is_tensor = [isinstance(value, torch.Tensor) for value in inputs]
+
+        def call(arguments: list) -> list:
+            tensors = [value for value, is_one in zip(arguments, is_tensor, strict=True) if is_one]
+            arguments.clear()
+            results = run([*tensors, *constants])
+            return [results[kept[number]] if number in kept else value for number, value in enumerate(returned)]
+
+        return call
+
+    def _specialising(self, graph: fx.GraphModule) -> Runner:
+        """Compiles the graph anew for each set of sizes and strides."""
+        known: dict[tuple, Runner] = {}
+
+        def call(arguments: list) -> list:
+            key = tuple((tuple(a.shape), a.stride()) if isinstance(a, torch.Tensor) else a for a in arguments)
+            if key not in known:
+                concrete = make_fx(graph, tracing_mode="fake")(*arguments)
+                known[key] = self.compile(concrete, list(arguments))
+            return known[key](arguments)
+
+        return call
+
+    def _options_for(self, inputs: Sequence[object]) -> Options:
+        if self.target is not None:
+            return self.options
+        on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in inputs)
+        return replace(self.options, target=Target.detect().name if on_gpu else "cpu")
+
+    def _build(self, imported: Imported, options: Options) -> Runner:
+        self.graphs.append(CompiledGraph(print_module(imported.module.operation), options, imported.library))
+        artifact = build(imported.module, options)
+        if self.dry:
+            return _returns_zeros(imported)
+        program: list[Program] = []
+
+        def run(tensors: list) -> list:
+            if not program:
+                program.append(_program(imported, artifact))
+            return program[0](*tensors)
+
+        return run
+
+
+def _program(imported: Imported, artifact: Artifact) -> Program:
+    code = artifact.code
+    launcher = CudaLauncher(code.text) if isinstance(code, PtxCode) else NativeLauncher(code)
+    return Program(artifact.host, launcher, imported.result_dtypes, imported.argument_dtypes)
+
+
+def _returns_zeros(imported: Imported) -> Runner:
+    shapes = [(value.shape, value.dtype, value.device) for value in imported.results]
+    return lambda _: [torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in shapes]
+
+
+def _constants_to_arguments(graph: fx.GraphModule) -> list[torch.Tensor]:
+    """Makes each tensor that the graph holds a further argument, and drops arguments that are no tensors."""
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    for node in placeholders:
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            graph.graph.erase_node(node)
+    values: list[torch.Tensor] = []
+    for node in graph.graph.find_nodes(op="get_attr"):
+        value = getattr(graph, str(node.target))
+        with graph.graph.inserting_before(_first_operation(graph.graph)):
+            argument = graph.graph.placeholder(f"constant_{len(values)}")
+        argument.meta["val"] = node.meta.get("val", value)
+        node.replace_all_uses_with(argument)
+        graph.graph.erase_node(node)
+        values.append(value)
+    return values
+
+
+def _first_operation(graph: fx.Graph) -> fx.Node:
+    return next(node for node in graph.nodes if node.op != "placeholder")
+
+
+def _keep_tensor_outputs(graph: fx.GraphModule) -> tuple[list, dict[int, int]]:
+    """Leaves the tensors among the results; returns all results, and the place of each tensor in what is left."""
+    returned = output_nodes(graph.graph)
+    tensors = [(number, node) for number, node in enumerate(returned) if isinstance(node, fx.Node)]
+    (output,) = graph.graph.find_nodes(op="output")
+    output.args = (tuple(node for _, node in tensors),)
+    return returned, {number: place for place, (number, _) in enumerate(tensors)}
+
+
+def _is_symbolic(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)

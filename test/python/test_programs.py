@@ -1,0 +1,44 @@
+"""Programs compiled for the CPU target under each fusion type, against eager PyTorch in f64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from programs import PROGRAMS, TOLERANCES, Program
+
+import mlir_fusion
+
+
+def flatten(result: object) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [tensor for part in result for tensor in flatten(part)]  # pyright: ignore
+
+
+def in_f64(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def compare(program: Program, inputs: list[torch.Tensor], found: object) -> None:
+    """Same shapes and dtypes as eager, and as near to f64 as the dtype allows."""
+    eager = flatten(program.function(*inputs))
+    exact = flatten(program.function(*map(in_f64, inputs)))
+    for one, like, reference in zip(flatten(found), eager, exact, strict=True):
+        assert (one.shape, one.dtype, one.stride()) == (like.shape, like.dtype, like.stride())
+        if not like.is_floating_point():
+            assert torch.equal(one, like)
+            continue
+        scale = reference.abs().max().item() if reference.numel() else 1.0
+        limit = max(program.tolerance, TOLERANCES[like.dtype]) if like.dtype != torch.float64 else 1e-12
+        if one.numel():
+            assert (one.double() - reference).abs().max().item() <= limit * max(scale, 1.0)
+
+
+@pytest.mark.parametrize("fusion_type", ["none", "consecutive", "dataflow"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_program(program: Program, fusion_type: str) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    inputs = list(program.make())
+    compiled = mlir_fusion.compile(program.function, fusion_type=fusion_type, target="cpu")
+    compare(program, inputs, compiled(*inputs))
