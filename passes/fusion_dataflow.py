@@ -19,6 +19,9 @@ After, with one region, which reads a and b once:
     %d = "fusion.extern"(%c, %b) {op = "aten.mm.default", ...}
     return %d, %e
 
+No operation is lost: one whose result nobody uses is computed in some region and not yielded. With dynamic
+sizes a merge is refused unless it is good for all sizes (ceiling.py).
+
 groups.py decides what is legal, live_profile.py what memory allows, merge_search.py what is tried in which order;
 memory_order.py improves the order, recompute.py finds what to compute again.
 """
@@ -127,14 +130,14 @@ def _lower_peak(groups: Groups, profile: LiveProfile) -> bool:
 
 def _runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:
     """Neighbours in the source merged as far as may be: a second place to start from."""
-    runs: list[tuple[int, ...]] = []
+    runs: list[list[int]] = []
     for number, node in enumerate(dependences.nodes):
         joins = node.fusible and runs and dependences.nodes[number - 1].fusible
         if joins and why_not_this_size(len(runs[-1]) + 1, max_region_ops) is None:
-            runs[-1] += (number,)
+            runs[-1].append(number)
         else:
-            runs.append((number,))
-    return runs
+            runs.append([number])
+    return [tuple(run) for run in runs]
 
 
 def _grouped(dependences: Graph, parts: Sequence[Part]) -> Groups:
