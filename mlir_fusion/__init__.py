@@ -7,12 +7,6 @@ import torch.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .frontend.backend import mlir_fusion_backend
-    from .frontend.compile import compile
-    from .frontend.explain import explain
 
 _PUBLIC = {
     "compile": ".frontend.compile",
@@ -20,7 +14,7 @@ _PUBLIC = {
     "mlir_fusion_backend": ".frontend.backend",
 }
 
-__all__ = ["compile", "explain", "mlir_fusion_backend"]
+__all__ = ["compile", "explain", "mlir_fusion_backend"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
