@@ -84,9 +84,9 @@ class Evaluator:
         assert result is not None
         return result
 
-    def remember(self, value: ir.Value, index: Index, computed: ir.Value) -> None:
-        """Makes `computed` the answer for an element that the schedule computed itself, a reduction's."""
-        self._known[-1][value, index, None] = computed
+    def remember(self, value: ir.Value, index: Index, computed: ir.Value, lanes: Lanes | None = None) -> None:
+        """Makes `computed` the answer for an element (or a vector) that the schedule has by other means."""
+        self._known[-1][self._key(value, index, lanes)] = computed
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -113,9 +113,9 @@ class Evaluator:
     def write(self, element: ir.Value, position: Form, lanes: Lanes | None, buffer: Buffer) -> None:
         """Writes what was computed to an element position of `buffer`."""
         if lanes is None:
-            memref.StoreOp(_to_storage(element), buffer.memory, [self.binding.emit(position)])
+            memref.StoreOp(to_storage(element), buffer.memory, [self.binding.emit(position)])
             return
-        stored = _to_storage(_broadcast(element, lanes))
+        stored = to_storage(_broadcast(element, lanes))
         if lanes.step(position) == 1:
             where, alignment = self.binding.emit(position), _alignment(position, lanes, buffer)
             vector.StoreOp(stored, buffer.memory, [where], alignment=alignment)
@@ -179,7 +179,7 @@ class Evaluator:
 
     def _load(self, buffer: Buffer, index: Index, lanes: Lanes | None) -> ir.Value:
         position = linearize(index, buffer.strides, buffer.offset)
-        return _from_storage(self._load_storage(buffer, position, lanes), buffer.element_type)
+        return from_storage(self._load_storage(buffer, position, lanes), buffer.element_type)
 
     def _load_storage(self, buffer: Buffer, position: Form, lanes: Lanes | None) -> ir.Value:
         if lanes is None or lanes.step(position) == 0:
@@ -506,14 +506,15 @@ def _like(type_: ir.Type, value: ir.Value) -> ir.Type:
     return type_ if width is None else ir.VectorType.get([width], type_)
 
 
-def _from_storage(value: ir.Value, element_type: ir.Type) -> ir.Value:
-    """A boolean is a byte in memory, 0 or 1."""
+def from_storage(value: ir.Value, element_type: ir.Type) -> ir.Value:
+    """What was read from memory, where a boolean is a byte, 0 or 1."""
     if not _is_boolean(element_type):
         return value
     return arith.TruncIOp(_like(element_type, value), value).result
 
 
-def _to_storage(value: ir.Value) -> ir.Value:
+def to_storage(value: ir.Value) -> ir.Value:
+    """What is written to memory, where a boolean is a byte."""
     element = ir.VectorType(value.type).element_type if _width(value) is not None else value.type
     if not _is_boolean(element):
         return value

@@ -1,8 +1,9 @@
 """fusion-schedule: gives each kernel a schedule, with parameters for a target, and says why.
 
-Families are asked in order; the first that accepts the kernel's body chooses its parameters from shapes,
-strides, element types and the target's limits. A kernel that has a schedule already keeps it, so one can write
-`#fusion.schedule<...>` by hand and run the rest. With `vectorize=false` every thread handles one element at a time.
+Families are asked in order; the first that accepts the kernel's body, and does not leave it to a later one,
+chooses its parameters from shapes, strides, element types and the target's limits. A kernel that has a schedule
+already keeps it, so one can write `#fusion.schedule<...>` by hand and run the rest. With `vectorize=false` every
+thread handles one element at a time.
 
 Before: fusion.kernel ops on tensors. After: each has a `schedule`.
 
@@ -51,11 +52,15 @@ class FusionSchedule(Pass):
 
 def _schedule(kernel: ir.Operation, target: Target, vectorize: bool) -> None:
     problem = replace(problem_of(kernel), vectorize=vectorize)
-    family = next((known for known in FAMILIES if known.refuses(problem.body) is None), None)
+    family = next((known for known in FAMILIES if _takes(known, problem, target)), None)
     if family is None:
         raise PassFailure(kernel.location, "no schedule takes this kernel; fusion-segment would split it")
     choice = family.choose(problem, target)
     kernel.attributes["schedule"] = fusion.schedule(family.name, choice.parameters, choice.why)
+
+
+def _takes(family: Family, problem: Problem, target: Target) -> bool:
+    return family.refuses(problem.body) is None and family.declines(problem, target) is None
 
 
 def problem_of(kernel: ir.Operation) -> Problem:

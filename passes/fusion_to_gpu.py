@@ -56,7 +56,7 @@ class FusionToGpu(Pass):
 def _make_function(kernel: ir.Operation, name: str, block: ir.Block) -> None:
     family, parameters = schedule_of(kernel)
     problem = problem_of(kernel)
-    threads = family.launch(problem.body, parameters).threads
+    threads = family.launch(problem, parameters).threads
     types = [operand.type for operand in kernel.operands]
     with ir.InsertionPoint(block), kernel.location:
         function = gpu.GPUFuncOp(ir.FunctionType.get(types, []), name, known_block_size=[threads, 1, 1])
@@ -71,7 +71,7 @@ def _make_function(kernel: ir.Operation, name: str, block: ir.Block) -> None:
 
 def _launch(kernel: ir.Operation, name: str) -> None:
     family, parameters = schedule_of(kernel)
-    launch = family.launch(problem_of(kernel).body, parameters)
+    launch = family.launch(problem_of(kernel), parameters)
     with ir.InsertionPoint(kernel), kernel.location:
         if launch.blocks:
             one = number(1)

@@ -4,8 +4,9 @@ from .family import Choice, Family, Launch, Parameters, Problem
 from .generic import Generic
 from .inner_reduction import InnerReduction
 from .pointwise import Pointwise
+from .transpose import Transpose
 
-FAMILIES: tuple[Family, ...] = (Pointwise(), InnerReduction(), Generic())
+FAMILIES: tuple[Family, ...] = (Transpose(), Pointwise(), InnerReduction(), Generic())
 
 __all__ = ["FAMILIES", "Choice", "Family", "Launch", "Parameters", "Problem", "family"]
 

@@ -1,9 +1,9 @@
 """What a schedule family is, and the parts that families share.
 
-A family is a module-level object with a name and four answers: whether it accepts a kernel's body (and if
-not, why), which parameters suit a target (and why), how many blocks of how many threads that makes, and the
-code. `fusion-segment` asks the first, `fusion-schedule` the second, `fusion-to-gpu` and `fusion-to-cpu` the
-others.
+A family is a module-level object with a name and five answers: whether it accepts a kernel's body (and if
+not, why), whether it leaves this one to a later family, which parameters suit a target (and why), how many
+blocks of how many threads that makes, and the code. `fusion-segment` asks the first, `fusion-schedule` the
+first three, `fusion-to-gpu` and `fusion-to-cpu` the others.
 """
 
 from __future__ import annotations
@@ -71,11 +71,15 @@ class Family(Protocol):
         """Why the family can't run the body; None where it can."""
         ...
 
+    def declines(self, problem: Problem, target: Target) -> str | None:
+        """Why a later family should run a body that this one could, given the layouts and the target."""
+        ...
+
     def choose(self, problem: Problem, target: Target) -> Choice:
         """Parameters for a body that the family accepts."""
         ...
 
-    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
+    def launch(self, problem: Problem, parameters: Parameters) -> Launch:
         """The launch that the parameters mean."""
         ...
 

@@ -37,12 +37,15 @@ class Generic:
             return f"it would repeat work {repeated / max(once, 1):.0f} times"
         return None
 
+    def declines(self, problem: Problem, target: Target) -> None:
+        """Nothing later does better."""
+
     def choose(self, problem: Problem, target: Target) -> Choice:
         return Choice({"threads": THREADS}, "a thread an output element; no other schedule takes it")
 
-    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
+    def launch(self, problem: Problem, parameters: Parameters) -> Launch:
         threads = int(parameters["threads"])
-        most = max(elements(output) for output in body.outputs)
+        most = max(elements(output) for output in problem.body.outputs)
         return Launch(math.ceil(most / threads), threads)
 
     def emit(

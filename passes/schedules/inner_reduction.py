@@ -32,7 +32,7 @@ from ..structured import Combiner, Generic
 from .family import Choice, Launch, Parameters, Problem, element_bytes, elements, index_at, position, shape
 from .family import counters as counters_of
 from .family import widest_vector as widest
-from .machine import WARP, Machine, Row, guarded, number
+from .machine import WARP, Machine, Row, both, guarded, number
 
 BLOCK = 256  # threads of a block that holds several rows
 CHUNKS = 4  # vectors of a row that a thread holds, before more threads share the row
@@ -105,6 +105,9 @@ class InnerReduction:
         trace = _trace(body, rows, column)
         return _refused_reduction(body, trace, rows) or _refused_reads(body, trace, column)
 
+    def declines(self, problem: Problem, target: Target) -> None:
+        """Nothing later does better."""
+
     def choose(self, problem: Problem, target: Target) -> Choice:
         rows = _rows(problem.body)
         assert rows is not None
@@ -112,8 +115,8 @@ class InnerReduction:
             return _cpu_choice(rows.columns, CPU_VECTOR if problem.vectorize else 1)
         return _gpu_choice(problem, rows, target)
 
-    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
-        rows = _rows(body)
+    def launch(self, problem: Problem, parameters: Parameters) -> Launch:
+        rows = _rows(problem.body)
         assert rows is not None
         per_block = int(parameters["rows"])
         return Launch(math.ceil(rows.count / per_block), int(parameters["threads"]) * per_block)
@@ -289,7 +292,7 @@ def _store_outputs(values: Sequence[ir.Value], buffers: Sequence[Buffer], walk: 
         if not walk.rows.is_wide(value):
             index = walk.rows.index(value, Form())
             evaluator.at(value, index)
-            with guarded(_and(first, walk.row.inside)):
+            with guarded(both(first, walk.row.inside)):
                 evaluator.store(value, index, None, buffer)
 
 
@@ -305,7 +308,7 @@ def _store_columns(
     for value, index, column, _ in todo:
         evaluator.at(value, index, column.lanes)
     for value, index, column, buffer in todo:
-        with guarded(_and(column.store_guard, walk.row.inside)):
+        with guarded(both(column.store_guard, walk.row.inside)):
             evaluator.store(value, index, column.lanes, buffer)
 
 
@@ -420,9 +423,3 @@ def _join_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Valu
         half = len(parts) // 2
         parts = [combine(parts[k], parts[k + half]) for k in range(half)]
     return parts[0]
-
-
-def _and(one: ir.Value | None, other: ir.Value | None) -> ir.Value | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return arith.AndIOp(one, other).result

@@ -16,6 +16,7 @@ from ...dialects.mlir import arith, cf, gpu, ir, memref, scf
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
+ALIGNMENT = 16  # bytes, of shared memory
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,27 @@ class Machine(Protocol):
         """Joins the values of the threads of a row; all of them get the result."""
         ...
 
+    def blocks(self, count: int) -> Iterator[ir.Value]:
+        """Runs the loop's body for blocks 0 <= block < count, whose threads share memory."""
+        ...
+
+    def spread(self, count: int) -> Iterator[list[ir.Value]]:
+        """Runs the loop's body for 0 <= unit < count, a multiple of the block's threads: a thread's units at once."""
+        ...
+
+    @property
+    def holds_all_units(self) -> bool:
+        """Whether `spread` gives all of a thread's units at once, so that one loop's values reach the next."""
+        ...
+
+    def shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
+        """Memory of a block, one-dimensional, aligned to the widest access."""
+        ...
+
+    def barrier(self) -> None:
+        """What a block's threads wrote before is there for all of them afterwards."""
+        ...
+
     def check(self, condition: ir.Value) -> ir.Value | None:
         """Answers a failed bounds check; returns a guard where control gets past one."""
         ...
@@ -54,6 +76,13 @@ class Machine(Protocol):
 def number(value: int) -> ir.Value:
     """An index constant."""
     return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def both(one: ir.Value | None, other: ir.Value | None) -> ir.Value | None:
+    """The conjunction of two conditions, of which None always holds."""
+    if one is None or other is None:
+        return one if other is None else other
+    return arith.AndIOp(one, other).result
 
 
 @contextmanager
@@ -87,6 +116,24 @@ class LoopMachine:
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         return value
+
+    def blocks(self, count: int) -> Iterator[ir.Value]:
+        for (block,) in self.units(count, 1):
+            yield block
+
+    def spread(self, count: int) -> Iterator[list[ir.Value]]:
+        yield from self.units(count, 1)
+
+    @property
+    def holds_all_units(self) -> bool:
+        return False
+
+    def shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
+        with ir.InsertionPoint.at_block_begin(self._entry):
+            return memref.AllocaOp(ir.MemRefType.get([size], element_type), [], [], alignment=ALIGNMENT).result
+
+    def barrier(self) -> None:
+        """One thread waits for nobody."""
 
     def check(self, condition: ir.Value) -> ir.Value | None:
         """Notes the failure, which the function returns at its end."""
@@ -143,7 +190,7 @@ class GpuMachine:
 
     def _across_warps(self, value: ir.Value, combine: Combine, warps: int) -> ir.Value:
         """One barrier: each warp leaves its value in shared memory, each lane takes one and they combine."""
-        shared = self._shared_memory(warps, value.type)
+        shared = self.shared_memory(warps, value.type)
         thread = _id(gpu.ThreadIdOp)
         lane = arith.RemUIOp(thread, number(WARP)).result
         first = arith.CmpIOp(arith.CmpIPredicate.eq, lane, number(0)).result
@@ -153,13 +200,31 @@ class GpuMachine:
         slot = arith.RemUIOp(lane, number(warps)).result
         return _butterfly(memref.LoadOp(shared, [slot]).result, combine, warps)
 
-    def _shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
+    def blocks(self, count: int) -> Iterator[ir.Value]:
+        yield _id(gpu.BlockIdOp)
+
+    def spread(self, count: int) -> Iterator[list[ir.Value]]:
+        thread = _id(gpu.ThreadIdOp)
+        steps = range(self._block, count, self._block)
+        yield [thread, *(arith.AddIOp(thread, number(step)).result for step in steps)]
+
+    @property
+    def holds_all_units(self) -> bool:
+        return True
+
+    def barrier(self) -> None:
+        gpu.BarrierOp()
+
+    def shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
+        """An attribution of the function."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         type_ = ir.MemRefType.get([size], element_type, memory_space=space)
-        attributes = self._function.attributes
-        known = "workgroup_attributions" in attributes
-        count = ir.IntegerAttr(attributes["workgroup_attributions"]).value if known else 0
-        attributes["workgroup_attributions"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count + 1)
+        attributes, name = self._function.attributes, "workgroup_attrib_attrs"
+        known = list(ir.ArrayAttr(attributes[name])) if name in attributes else []
+        i64 = ir.IntegerType.get_signless(64)
+        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, ALIGNMENT)})
+        attributes[name] = ir.ArrayAttr.get([*known, aligned])
+        attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, len(known) + 1)
         block = self._function.regions[0].blocks[0]
         return block.add_argument(type_, ir.Location.current)
 

@@ -59,13 +59,16 @@ class Pointwise:
         counts = {elements(output) for output in body.outputs}
         if len(counts) != 1:
             return "its outputs have different numbers of elements"
-        trace = body.trace(_requests(body, _counters(body)))
+        trace = body.trace(point_requests(body, point_counters(body)))
         if trace.reductions:
             return "it has a reduction"
         operations = {value.owner for value, _ in trace.requests if not body.is_input(value)}
         if len(trace.requests) - len(trace.reads) > MOST_REQUESTS * max(len(operations), 8):
             return "it would compute the same elements many times"
         return None
+
+    def declines(self, problem: Problem, target: Target) -> None:
+        """Nothing later does better."""
 
     def choose(self, problem: Problem, target: Target) -> Choice:
         space = _space(problem)
@@ -76,8 +79,8 @@ class Pointwise:
         why = f"{space.count} points in {dimension}: {vector} elements an access, {unroll} in flight a thread"
         return Choice({"vector": vector, "unroll": unroll, "threads": THREADS}, why)
 
-    def launch(self, body: KernelBody, parameters: Parameters) -> Launch:
-        count, vector = elements(body.outputs[0]), int(parameters["vector"])
+    def launch(self, problem: Problem, parameters: Parameters) -> Launch:
+        count, vector = elements(problem.body.outputs[0]), int(parameters["vector"])
         threads, unroll = int(parameters["threads"]), int(parameters["unroll"])
         units = max(count // vector, count % vector)
         return Launch(math.ceil(units / (threads * unroll)), threads)
@@ -118,18 +121,19 @@ def _emit_points(
             evaluator.binding.bind_digits(counters, start)
             run = tuple(counters[len(counters) - space.merged :])
             lanes = Lanes(vector, run) if vector > 1 else None
-            stores += [(value, index, lanes) for value, index in _requests(problem.body, counters)]
+            stores += [(value, index, lanes) for value, index in point_requests(problem.body, counters)]
         for value, index, lanes in stores:
             evaluator.at(value, index, lanes)
         for (value, index, lanes), buffer in zip(stores, [*outputs] * len(starts), strict=True):
             evaluator.store(value, index, lanes, buffer)
 
 
-def _counters(body: KernelBody) -> list[Counter]:
+def point_counters(body: KernelBody) -> list[Counter]:
+    """A counter for each dimension of the outputs that is not 1."""
     return counters_of([extent for extent in shape(body.outputs[0]) if extent != 1] or [1])
 
 
-def _requests(body: KernelBody, counters: Sequence[Counter]) -> list[Request]:
+def point_requests(body: KernelBody, counters: Sequence[Counter]) -> list[Request]:
     """The outputs' elements at a point."""
     where = position(counters)
     return [(output, index_at(where, output)) for output in body.outputs]
@@ -137,20 +141,20 @@ def _requests(body: KernelBody, counters: Sequence[Counter]) -> list[Request]:
 
 def _space(problem: Problem) -> Space:
     body = problem.body
-    counters = _counters(body)
-    requests = _requests(body, counters)
+    counters = point_counters(body)
+    requests = point_requests(body, counters)
     trace = body.trace(requests)
     forms = accesses(problem, trace, requests)
     sizes = tuple(counter.extent for counter in counters)
-    if any(_uses_position(value, body) for value, _ in trace.requests):
+    if any(uses_position(value, body) for value, _ in trace.requests):
         return Space(sizes, 1)
     merged = 1
-    while merged < len(counters) and _in_step(forms, counters[-merged - 1], counters[-merged]):
+    while merged < len(counters) and in_step(forms, counters[-merged - 1], counters[-merged]):
         merged += 1
     return Space(sizes, merged)
 
 
-def _uses_position(value: ir.Value, body: KernelBody) -> bool:
+def uses_position(value: ir.Value, body: KernelBody) -> bool:
     """Whether an element depends on where it is, beyond the addresses of what it reads."""
     if body.is_input(value) or not isinstance(value.type, ir.RankedTensorType):
         return False
@@ -162,7 +166,7 @@ def _uses_position(value: ir.Value, body: KernelBody) -> bool:
     return any(inner.operation.name == "linalg.index" for inner in body.generic(op).body.operations)
 
 
-def _in_step(forms: Sequence[Form], outer: Counter, inner: Counter) -> bool:
+def in_step(forms: Sequence[Form], outer: Counter, inner: Counter) -> bool:
     """Whether every address walks `inner` and then `outer` as if they were one dimension."""
     return all(
         form.coefficient(outer) == form.coefficient(inner) * inner.extent

@@ -154,3 +154,52 @@ func.func @by_hand(%x: tensor<64xf32>) -> tensor<64xf32> {
     : (tensor<64xf32>) -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#transposed = affine_map<(d0, d1) -> (d1, d0)>
+
+// Read along one axis, written along the other: tiles, through shared memory.
+
+// CHECK-LABEL: func.func @transposed
+// CHECK:       "transpose", {across = 64, down = 64, threads = 256, vector = 8},
+// CHECK-SAME:    "1 of 2 inputs run along another axis, of 256: tiles of 64x64"
+func.func @transposed(%x: tensor<512x256xbf16>, %y: tensor<256x512xbf16>) -> tensor<256x512xbf16> {
+  %r = "fusion.kernel"(%x, %y) ({
+  ^bb0(%a: tensor<512x256xbf16>, %b: tensor<256x512xbf16>):
+    %e = tensor.empty() : tensor<256x512xbf16>
+    %s = linalg.generic {indexing_maps = [#transposed, #map, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<512x256xbf16>, tensor<256x512xbf16>) outs(%e : tensor<256x512xbf16>) {
+    ^bb0(%in: bf16, %in2: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %in2 : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<256x512xbf16>
+    "fusion.yield"(%s) : (tensor<256x512xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 2, 0>} : (tensor<512x256xbf16>, tensor<256x512xbf16>) -> tensor<256x512xbf16>
+  return %r : tensor<256x512xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#last = affine_map<(d0, d1, d2) -> (d2, d0, d1)>
+
+// Three channels only: a line of the input holds what ten neighbours need, so caches do without tiles.
+
+// CHECK-LABEL: func.func @channels
+// CHECK:       "pointwise", {{{.*}}vector = 1}
+func.func @channels(%x: tensor<3x32x32xf32>) -> tensor<32x32x3xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<3x32x32xf32>):
+    %e = tensor.empty() : tensor<32x32x3xf32>
+    %s = linalg.generic {indexing_maps = [#last, #map], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%a : tensor<3x32x32xf32>) outs(%e : tensor<32x32x3xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.negf %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<32x32x3xf32>
+    "fusion.yield"(%s) : (tensor<32x32x3xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<3x32x32xf32>) -> tensor<32x32x3xf32>
+  return %r : tensor<32x32x3xf32>
+}

@@ -65,7 +65,7 @@ func.func @pointwise(%x: memref<1030xf32>, %y: memref<1030xf32>, %z: memref<1030
 // memory with one barrier, and the row is not read again.
 
 // CHECK-LABEL: gpu.func @softmax_like
-// CHECK-SAME:    workgroup(%[[SHARED:.*]] : memref<2xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME:    workgroup(%[[SHARED:.*]] : memref<2xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
 // CHECK:       %[[ROW:.*]] = gpu.block_id x
 // CHECK:       %[[V0:.*]] = vector.load
 // CHECK:       arith.addf %[[V0]],
