@@ -31,6 +31,7 @@ config.test_exec_root = str(root / "build" / "lit")
 config.environment["PATH"] = os.pathsep.join((str(binaries), os.environ.get("PATH", "")))
 for variable in ("MLIR_FUSION_ENABLE", "MLIR_FUSION_DISABLE", "MLIR_FUSION_OPTIONS"):
     config.environment.pop(variable, None)
+config.environment["MLIR_FUSION_CACHE_DIR"] = str(root / "build" / "lit" / "cache")
 
 ptxas = find_ptxas()
 if ptxas is not None:

@@ -6,15 +6,19 @@ emit_text(module, options, "ptx")    what `fusion-opt --emit=ptx` prints; bytes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from dataclasses import dataclass
 
 from ..dialects.mlir import ir
 from ..passes.pass_base import check_choice
-from ..targets import cpu, nvptx
+from ..runtime.disk_cache import DiskCache, cache_folder
+from ..targets import nvptx
 from ..targets.lowering import translate
-from ..targets.target import Target
+from ..targets.target import MIB, Target
+from .cache import Counts
+from .cached_stages import lowered
 from .errors import UserError
+from .kernel_code import KernelCompiler, NativeCode, PtxCode
 from .levels import LEVELS, detect_level, nested_modules
 from .lower import lower
 from .options import Options
@@ -33,30 +37,28 @@ BY_KIND = {
 
 
 @dataclass(frozen=True)
-class PtxCode:
-    """One PTX module, and each kernel's entry point in it by the kernel's name."""
-
-    text: str
-    kernels: dict[str, str]
-
-
-@dataclass(frozen=True)
 class Artifact:
     """A compiled program: `@main`, which the runtime walks, and the code of what it launches."""
 
     host: ir.Module
-    code: PtxCode | cpu.NativeModule
+    code: PtxCode | NativeCode
 
 
-def build(module: ir.Module, options: Options) -> Artifact:
-    """Compiles `module`, which becomes the artifact's host module, down to machine code."""
-    target = Target.parse(options.target)
-    lower(module, options, "gpu")
-    with module.context:
-        # The host function needs the kernels only by name; they are lowered in a copy
-        lowered = ir.Module.parse(str(module))
-    lower(lowered, options, "llvm" if target.kind == "cpu" else "nvvm")
-    return Artifact(module, _native(lowered) if target.kind == "cpu" else _ptx(lowered, target))
+def build(module: ir.Module, options: Options, counts: Counts | None = None) -> Artifact:
+    """Compiles `module`, which may be changed, down to machine code; `counts` is told what the caches had.
+
+    The host module is another one, of the same context: what the cache keeps is text.
+    """
+    counts, disk = counts or Counts(), disk_cache(options)
+    program = lowered(module, options, counts, disk)
+    host = ir.Module.parse(program.text, module.context)
+    return Artifact(host, KernelCompiler(host, options, counts, disk).compile(program.kernel_keys))
+
+
+def disk_cache(options: Options) -> DiskCache | None:
+    """The folder of compiled code, where these options and the environment want one."""
+    folder = cache_folder(os.environ)
+    return DiskCache(folder, options.disk_cache_mib * MIB) if options.disk_cache and folder else None
 
 
 def emit_text(
@@ -76,8 +78,8 @@ def emit_text(
         lower(module, options, stage, instruments)
         return print_module(module.operation, generic)
     lower(module, options, "nvvm", instruments)
-    code = _ptx(module, target)
-    return code.text if stage == "ptx" else _cubin(code, target)
+    ptx = _ptx(module, target)
+    return ptx if stage == "ptx" else _cubin(ptx, target)
 
 
 def _check_emit(stage: str, target: Target) -> None:
@@ -87,34 +89,19 @@ def _check_emit(stage: str, target: Target) -> None:
         raise UserError(str(error)) from None
 
 
-def _ptx(module: ir.Module, target: Target) -> PtxCode:
+def _ptx(module: ir.Module, target: Target) -> str:
+    """One PTX module with all kernels; empty if there are none."""
     with module.context:
-        kernels = {name: name for nested in nested_modules(module) for name in _kernel_names(nested)}
         texts = [translate(nested) for nested in nested_modules(module)]
-    if not texts:
-        return PtxCode("", {})
     if len(texts) > 1:
         raise UserError(f"PTX is made from one gpu.module, but there are {len(texts)}")
-    return PtxCode(nvptx.compile_to_ptx(texts[0], target), kernels)
+    return nvptx.compile_to_ptx(texts[0], target) if texts else ""
 
 
-def _native(module: ir.Module) -> cpu.NativeModule:
-    with module.context:
-        texts = [translate(nested) for nested in nested_modules(module)]
-    return cpu.jit(texts[0] if texts else "")
-
-
-def _cubin(code: PtxCode, target: Target) -> bytes:
-    if not code.kernels:
+def _cubin(ptx: str, target: Target) -> bytes:
+    if not ptx:
         raise UserError("the program has no kernel of its own, so there is no cubin")
     try:
-        return nvptx.assemble(code.text, target)
+        return nvptx.assemble(ptx, target)
     except nvptx.AssemblerError as error:
         raise UserError(str(error)) from None
-
-
-def _kernel_names(nested: ir.Operation) -> Iterator[str]:
-    for op in nested.regions[0].blocks[0].operations:
-        attributes = op.operation.attributes
-        if "gpu.kernel" in attributes or "nvvm.kernel" in attributes:
-            yield ir.StringAttr(attributes["sym_name"]).value

@@ -100,7 +100,7 @@ class GraphCompiler:
 
 def _program(imported: Imported, artifact: Artifact) -> Program:
     code = artifact.code
-    launcher = CudaLauncher(code.text) if isinstance(code, PtxCode) else NativeLauncher(code)
+    launcher = CudaLauncher(code.kernels) if isinstance(code, PtxCode) else NativeLauncher(code)
     return Program(artifact.host, launcher, imported.result_dtypes, imported.argument_dtypes)
 
 

@@ -1,8 +1,9 @@
 """Runs kernels on NVIDIA GPUs through the CUDA driver, on PyTorch's current stream and device.
 
-The image is PTX text, which the driver compiles, or a cubin. It is loaded once a device, into the primary
-context, which PyTorch uses too. cuda-bindings is imported when the first launch is prepared, so this module
-imports anywhere; tests hand in a driver of their own (`Driver` lists what is called).
+An image is PTX text, which the driver compiles, or a cubin. It is loaded once a device, into the primary
+context, which PyTorch uses too, and serves every program with a kernel in it. cuda-bindings is imported when the
+first launch is prepared, so this module imports anywhere; tests hand in a driver of their own (`Driver` lists what
+is called).
 
 `MLIR_FUSION_SYNC=1` waits for the end of each kernel, so that the kernel at fault is the one that is named.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import torch
 
+from .image import Entry, Image
 from .launch import Argument, Launch, Launched, Queue
 from .native import argument_type
 
@@ -62,16 +64,17 @@ class Driver(Protocol):
 
 
 class CudaLauncher:
-    """Launches the kernels of one image; safe to use from several threads, streams and devices."""
+    """Launches the kernels of one image, or of several by the program's names for them.
+
+    Safe to use from several threads, streams and devices.
+    """
 
     device_type = "cuda"
 
-    def __init__(self, image: str | bytes, driver: Driver | None = None) -> None:
-        self._image = (image.encode() + b"\0") if isinstance(image, str) else image
+    def __init__(self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None) -> None:
+        self._entries = code if isinstance(code, Mapping) else _EveryName(Image(code))
         self._driver = driver
         self._synchronize = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
-        self._modules: dict[int, Handle] = {}
-        self._lock = threading.Lock()
         self._seen = threading.local()
 
     def queue(self, device: torch.device) -> Queue:
@@ -102,28 +105,29 @@ class CudaLauncher:
         return launched
 
     def _function(self, launch: Launch, device: int) -> Handle:
-        driver = self._loaded_driver()
-        module = self._module(device)
+        driver, entry = self._loaded_driver(), self._entries[launch.kernel]
+        module = self._module(entry.image, device)
         what = f"looking up {launch}"
-        (function,) = self._call(what, *driver.cuModuleGetFunction(module, launch.kernel.encode()))
+        (function,) = self._call(what, *driver.cuModuleGetFunction(module, entry.name.encode()))
         if launch.shared_bytes > DEFAULT_SHARED_BYTES:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # pyright: ignore
             status = driver.cuFuncSetAttribute(function, attribute, launch.shared_bytes)
             self._call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
         return function
 
-    def _module(self, device: int) -> Handle:
-        with self._lock:
-            if device not in self._modules:
+    def _module(self, image: Image, device: int) -> Handle:
+        with image.lock:
+            if device not in image.modules:
                 self._bind_context(device)
-                self._modules[device] = self._load()
-            return self._modules[device]
+                image.modules[device] = self._load(image.code)
+            return image.modules[device]
 
-    def _load(self) -> Handle:
+    def _load(self, code: str | bytes) -> Handle:
         driver, log = self._loaded_driver(), bytearray(LOG_BYTES)
+        image = code.encode() + b"\0" if isinstance(code, str) else code
         options = driver.CUjit_option
         keys = [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]  # pyright: ignore
-        status, module = driver.cuModuleLoadDataEx(self._image, len(keys), keys, [log, LOG_BYTES])
+        status, module = driver.cuModuleLoadDataEx(image, len(keys), keys, [log, LOG_BYTES])
         if int(status):
             said = log.split(b"\0", 1)[0].decode(errors="replace").strip()
             raise RuntimeError(self._message(status, "loading the kernels") + (f"\n{said}" if said else ""))
@@ -154,6 +158,17 @@ class CudaLauncher:
         driver = self._loaded_driver()
         (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
         return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
+
+
+class _EveryName(dict[str, Entry]):
+    """One image, in which each kernel has the name that the program gives it."""
+
+    def __init__(self, image: Image) -> None:
+        super().__init__()
+        self._image = image
+
+    def __missing__(self, name: str) -> Entry:
+        return Entry(self._image, name)
 
 
 class _Packs:

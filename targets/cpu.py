@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,6 +27,15 @@ FLUSHING_FEATURES = ("avx512bf16", "avxneconvert")
 
 _numbers = itertools.count()
 _lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class NativeObject:
+    """Object code for this machine, and the names that it defines and needs."""
+
+    code: bytes
+    defined: tuple[str, ...]
+    needed: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,28 +67,43 @@ class _Function:
 
 
 def jit(llvm_ir: str) -> NativeModule:
-    """Compiles a module for this machine."""
+    """Compiles a module for this machine, and loads it."""
+    return load(compile_object(llvm_ir))
+
+
+def compile_object(llvm_ir: str) -> NativeObject:
+    """Compiles a module for this machine; the result can be kept, and loaded by another process on it."""
     llvm.initialize()
     module = llvm.parse(llvm_ir, llvmlite.create_context())
-    defined = [function.name for function in module.functions if _is_exported(function)]
-    declared = [function.name for function in module.functions if function.is_declaration]
-    code = _compile(module, host_machine())
+    defined = tuple(function.name for function in module.functions if _is_exported(function))
+    needed = tuple(function.name for function in module.functions if function.is_declaration)
+    return NativeObject(_compile(module, host_machine()), defined, needed)
+
+
+def load(compiled: NativeObject) -> NativeModule:
+    """Makes object code a library of this process."""
+    llvm.initialize()
     with _lock:
         _load_conversions()
         try:
-            return NativeModule(_link(f"module_{next(_numbers)}", code, defined))
+            return NativeModule(_link(f"module_{next(_numbers)}", compiled.code, compiled.defined))
         except RuntimeError as error:
-            missing = [name for name in declared if _is_unknown(name)]
+            missing = [name for name in compiled.needed if _is_unknown(name)]
             raise llvm.CodegenError(f"can't link the compiled module; not found: {missing}: {error}") from error
 
 
 def host_machine() -> llvmlite.TargetMachine:
     """This machine, with everything it has but what would change results."""
+    return llvmlite.Target.from_triple(llvmlite.get_process_triple()).create_target_machine(
+        cpu=llvmlite.get_host_cpu_name(), features=host_features(), opt=3, reloc="pic", jit=True
+    )
+
+
+def host_features() -> str:
+    """What this machine has and code may use, as LLVM spells it."""
     features = llvmlite.get_host_cpu_features()
     features.update({name: False for name in FLUSHING_FEATURES if name in features})
-    return llvmlite.Target.from_triple(llvmlite.get_process_triple()).create_target_machine(
-        cpu=llvmlite.get_host_cpu_name(), features=features.flatten(), opt=3, reloc="pic", jit=True
-    )
+    return features.flatten()
 
 
 def _compile(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine) -> bytes:
@@ -104,7 +128,7 @@ def _load_conversions() -> llvmlite.ResourceTracker:
     return builder.link(_engine(), "conversions")
 
 
-def _link(library: str, code: bytes, names: list[str]) -> llvmlite.ResourceTracker:
+def _link(library: str, code: bytes, names: Iterable[str]) -> llvmlite.ResourceTracker:
     builder = llvmlite.JITLibraryBuilder().add_object_img(code)
     builder.add_jit_library("conversions").add_current_process()
     for name in names:

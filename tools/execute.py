@@ -46,9 +46,9 @@ def random_inputs(host: ir.Module, seed: int, device: str) -> list[Value]:
 
 
 def _call(artifact: Artifact, seed: int) -> list[Value]:
-    is_gpu = isinstance(artifact.code, PtxCode)
-    launcher = CudaLauncher(artifact.code.text) if isinstance(artifact.code, PtxCode) else NativeLauncher(artifact.code)
-    inputs = random_inputs(artifact.host, seed, "cuda" if is_gpu else "cpu")
+    code = artifact.code
+    launcher = CudaLauncher(code.kernels) if isinstance(code, PtxCode) else NativeLauncher(code)
+    inputs = random_inputs(artifact.host, seed, launcher.device_type)
     return Program(artifact.host, launcher)(*inputs)
 
 

@@ -49,7 +49,7 @@ def test_a_program_of_calls_alone_goes_through():
         lower(module, GPU, emit)
     assert "memref<64xf32>" in str(module)
     assert "gpu.module" not in str(module)
-    assert build(parse(CALL_ALONE), GPU).code == PtxCode("", {})
+    assert build(parse(CALL_ALONE), GPU).code == PtxCode({})
 
 
 def test_there_is_no_way_back():
@@ -79,7 +79,8 @@ def test_ptx_names_its_kernels():
     code = build(parse(PROGRAM), GPU).code
     assert isinstance(code, PtxCode)
     assert list(code.kernels) == ["exp_0"]
-    assert f".visible .entry {code.kernels['exp_0']}(" in code.text
+    entry = code.kernels["exp_0"]
+    assert f".visible .entry {entry.name}(" in str(entry.image.code)
 
 
 def test_native_code_computes():
