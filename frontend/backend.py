@@ -2,7 +2,8 @@
 
 Dynamo captures, AOTAutograd functionalises and splits forward from backward, and each graph is compiled by
 `GraphCompiler`. Options: `fusion_type` ("dataflow" where nothing is said), `target`, `enable_options` and
-`disable_options`.
+`disable_options`. They are captured, with the `mlir_fusion.options` blocks around, when Dynamo calls the backend:
+it tells us nothing before.
 """
 
 from __future__ import annotations
@@ -15,37 +16,36 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 
-from ..driver.options import Options
+from ..driver.options import Options, Settings
+from ..driver.scope import capture
 from ..passes.pass_base import unknown
 from .decompositions import decomposition_table
 from .graphs import GraphCompiler
 
 SETTINGS = ("fusion_type", "target", "enable_options", "disable_options")
-Settings = Mapping[str, object]
 
 
 def mlir_fusion_backend(
-    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], options: Settings | None = None
+    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], options: Mapping[str, object] | None = None
 ) -> Callable:
     """The backend that is registered with Dynamo."""
-    settings = dict(options or {})
-    settings.setdefault("fusion_type", "dataflow")
-    return dynamo_backend(make_compiler(settings))(graph, inputs)
+    compiler = make_compiler("torch.compile(options=)", options or {}, Options(fusion_type="dataflow"))
+    return dynamo_backend(compiler)(graph, inputs)
 
 
-def make_compiler(settings: Settings) -> GraphCompiler:
-    """The compiler for these settings; ValueError for one that there is not."""
-    for name in settings:
+def make_compiler(where: str, said: Mapping[str, object], defaults: Options) -> GraphCompiler:
+    """The compiler for what was said and what holds around; ValueError for what there is not."""
+    for name in said:
         if name not in SETTINGS:
-            raise ValueError(f"{unknown('option', name, SETTINGS)}; allowed: {', '.join(SETTINGS)}")
-    target = settings.get("target")
-    options = Options.from_settings(
-        fusion_type=settings.get("fusion_type"),  # pyright: ignore[reportArgumentType]
-        target=target,  # pyright: ignore[reportArgumentType]
-        enable=settings.get("enable_options") or (),  # pyright: ignore[reportArgumentType]
-        disable=settings.get("disable_options") or (),  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"{where}: {unknown('option', name, SETTINGS)}; allowed: {', '.join(SETTINGS)}")
+    settings = Settings.read(
+        said.get("enable_options") or (),  # pyright: ignore[reportArgumentType]
+        said.get("disable_options") or (),  # pyright: ignore[reportArgumentType]
+        where,
+        fusion_type=said.get("fusion_type"),  # pyright: ignore[reportArgumentType]
+        target=said.get("target"),  # pyright: ignore[reportArgumentType]
     )
-    return GraphCompiler(options, None if target is None else options.target)
+    return GraphCompiler(capture(defaults, settings))
 
 
 def dynamo_backend(compiler: GraphCompiler) -> Callable:

@@ -78,7 +78,17 @@ def _table() -> dict[OpOverload, frozenset[torch.dtype]]:
 
 
 COMPILED: dict[OpOverload, frozenset[torch.dtype]] = _table()
-EXCEPTIONS: dict[OpOverload, Callable[[fx.Node], str | None]] = {}
+
+
+def _moves_between_devices(node: fx.Node) -> str | None:
+    devices = {tensor.device for operand in node.all_input_nodes for tensor in tensor_values(operand.meta.get("val"))}
+    devices.update(tensor.device for tensor in tensor_values(node.meta.get("val")))
+    return f"{node.target} moves a tensor to another device" if len(devices) > 1 else None
+
+
+EXCEPTIONS: dict[OpOverload, Callable[[fx.Node], str | None]] = {
+    torch.ops.aten._to_copy.default: _moves_between_devices
+}
 
 
 def library_reason(node: fx.Node) -> str | None:

@@ -66,9 +66,9 @@ def explain(
 
     Raises ValueError for a fusion type or a target that is not allowed.
     """
-    compiler = make_compiler({"fusion_type": fusion_type, "target": target})
+    compiler = make_compiler("explain", {"fusion_type": fusion_type, "target": target}, Options())
     trace(getattr(function, "_torchdynamo_orig_callable", function), compiler, inputs, keywords)
-    return _explanation(tuple(compiler.graphs), compiler.options.fusion_type)
+    return _explanation(tuple(compiler.graphs), compiler.captured.options().fusion_type)
 
 
 def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str) -> Explanation:

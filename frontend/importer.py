@@ -28,6 +28,7 @@ from .compiled_ops import library_reason
 if TYPE_CHECKING:
     from torch_mlir.extras.fx_importer import GraphNodeImporter
 
+PLACEMENT = ("device", "layout", "pin_memory")
 COPIES = ("clone", "contiguous", "alias", "view", "permute", "t", "transpose", "expand", "slice", "select")
 
 
@@ -79,6 +80,7 @@ def _node_importer(library: list[tuple[str, str]]) -> type[GraphNodeImporter]:
         def _import_torch_op_overload(self, loc, node, concrete_target=None):
             reason = library_reason(node)
             if reason is None:
+                _forget_placement(node)
                 return super()._import_torch_op_overload(loc, node, concrete_target)
             library.append((str(node.target), reason))
             return self._import_library_call(loc, node)
@@ -110,6 +112,11 @@ def _node_importer(library: list[tuple[str, str]]) -> type[GraphNodeImporter]:
             return self._cc.tensor_to_vtensor_type(value)
 
     return LibraryAwareImporter
+
+
+def _forget_placement(node: fx.Node) -> None:
+    """Where a new tensor goes is the program's device; torch-mlir lowers some operations for the CPU's only."""
+    node.kwargs = {name: value for name, value in node.kwargs.items() if name not in PLACEMENT}
 
 
 def _overload_name(node: fx.Node) -> str:
