@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import fx
@@ -24,9 +23,6 @@ from ..dialects.mlir import ir, torch_frontend
 from ..driver.runner import make_context
 from ..runtime.extern_call import constant_text
 from .compiled_ops import library_reason
-
-if TYPE_CHECKING:
-    from torch_mlir.extras.fx_importer import GraphNodeImporter
 
 PLACEMENT = ("device", "layout", "pin_memory")
 COPIES = ("clone", "contiguous", "alias", "view", "permute", "t", "transpose", "expand", "slice", "select")
@@ -73,7 +69,7 @@ def output_nodes(graph: fx.Graph) -> list[fx.Node]:
     return list(returned) if isinstance(returned, list | tuple) else [returned]  # pyright: ignore
 
 
-def _node_importer(library: list[tuple[str, str]]) -> type[GraphNodeImporter]:
+def _node_importer(library: list[tuple[str, str]]) -> type:
     """torch-mlir's importer of nodes, but for those that a library executes, which are noted in `library`."""
 
     class LibraryAwareImporter(torch_frontend()[0].GraphNodeImporter):
