@@ -210,7 +210,7 @@ class Settings:
         """The environment's level: all its variables are one, so that none of them contradicts another."""
         entries = [
             (variable, *read(text, variable))
-            for variable, read in _VARIABLES.items()
+            for variable, read in VARIABLES.items()
             for text in split_names(environment.get(variable, ""))
         ]
         return cls(_without_conflict(entries))
@@ -242,6 +242,20 @@ def names_of(names: Iterable[str], where: str) -> list[str]:
     if isinstance(names, str):
         raise ValueError(f"{where}: options are given as a list of names, got the string {names!r}")
     return [name.strip() for name in names]
+
+
+class OptionTable(tuple[Declaration, ...]):
+    """All declarations; printed, a table."""
+
+    def __repr__(self) -> str:
+        return print_table()
+
+    __str__ = __repr__
+
+
+def list_options() -> OptionTable:
+    """Every option there is: `print(mlir_fusion.list_options())`."""
+    return OptionTable(declarations())
 
 
 def print_table() -> str:
@@ -345,7 +359,7 @@ def _disabled(text: str, where: str) -> tuple[str, Value]:
     return declaration.name, declaration.off
 
 
-_VARIABLES = {
+VARIABLES = {
     "MLIR_FUSION_OPTIONS": _valued,
     "MLIR_FUSION_ENABLE": _enabled,
     "MLIR_FUSION_DISABLE": _disabled,

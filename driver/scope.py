@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Self
 
-from .options import Options, Settings, Value
+from .options import VARIABLES, Options, Settings, Value
 
 _NOTHING = Settings()
 _blocks: ContextVar[tuple[Settings, ...]] = ContextVar("mlir_fusion_options", default=())
@@ -56,12 +56,22 @@ class Captured:
     defaults: Options
     settings: Settings
 
-    def options(self, call: Settings = _NOTHING) -> Options:
-        """The options of a call that happens now."""
-        return call.apply(Settings.from_environment(os.environ).apply(self.settings.apply(self.defaults)))
+    def settings_now(self, call: Settings = _NOTHING) -> Settings:
+        """All that is said for a call that happens now; ValueError for what the environment gets wrong."""
+        return self.settings.then(Settings.from_environment(os.environ)).then(call)
+
+    def options(self, call: Settings = _NOTHING, target: str | None = None) -> Options:
+        """The options of a call that happens now; `target` is the default one there."""
+        defaults = self.defaults if target is None else replace(self.defaults, target=target)
+        return self.settings_now(call).apply(defaults)
 
 
-def capture(defaults: Options, settings: Settings) -> Captured:
+def capture(defaults: Options, settings: Settings = _NOTHING) -> Captured:
     """What holds here: the `with` blocks around, then `settings`."""
     blocks = reduce(Settings.then, _blocks.get(), _NOTHING)
     return Captured(defaults, blocks.then(settings))
+
+
+def read_environment() -> tuple[str | None, ...]:
+    """What the environment says now, to be compared with what it said before."""
+    return tuple(os.environ.get(variable) for variable in VARIABLES)

@@ -26,6 +26,7 @@ from ..driver.build import emit_text
 from ..driver.cache import Count
 from ..driver.options import Options, Settings
 from ..driver.runner import make_context
+from ..driver.scope import read_environment
 from ..targets.target import Target
 from .backend import dynamo_backend, make_compiler
 from .graphs import CompiledGraph, GraphCompiler
@@ -94,6 +95,7 @@ class _Calls:
     def __init__(self, original: Callable, compiler: GraphCompiler, dynamic: bool) -> None:
         self._original, self._compiler, self._dynamic = original, compiler, dynamic
         self.plain = torch.compile(original, backend=dynamo_backend(compiler), dynamic=dynamic)
+        self._checked: tuple[str | None, ...] = ()
         self._variants: dict[tuple, Any] = {}
         self._lock = threading.Lock()
 
@@ -106,12 +108,13 @@ class _Calls:
         disable: Sequence[str],
     ) -> Any:
         """Calls `plain`, or what is compiled for these options."""
-        if not enable and not disable:
+        if (environment := read_environment()) != self._checked:
+            # Here and not where Dynamo would wrap what is raised
             self._compiler.captured.settings_now()
+            self._checked = environment
+        if not enable and not disable:
             return plain(*args, **kwargs)
-        call = Settings.read(enable, disable, "call")
-        self._compiler.captured.settings_now(call)
-        return self._variant(call)(*args, **kwargs)
+        return self._variant(Settings.read(enable, disable, "call"))(*args, **kwargs)
 
     def _variant(self, call: Settings) -> Callable:
         key = tuple(sorted(call.values.items()))
@@ -142,7 +145,7 @@ def _with_calls(original: Callable | torch.nn.Module, calls: _Calls) -> Any:
     if isinstance(original, torch.nn.Module):
         object.__setattr__(compiled, "forward", call)
         return compiled
-    call._torchdynamo_orig_callable = original  # pyright: ignore[reportFunctionMemberAccess]
+    object.__setattr__(call, "_torchdynamo_orig_callable", original)
     return call
 
 

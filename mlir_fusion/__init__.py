@@ -11,10 +11,12 @@ import importlib
 _PUBLIC = {
     "compile": ".frontend.compile",
     "explain": ".frontend.explain",
+    "list_options": ".driver.options",
     "mlir_fusion_backend": ".frontend.backend",
+    "options": ".driver.scope",
 }
 
-__all__ = ["compile", "explain", "mlir_fusion_backend"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["compile", "explain", "list_options", "mlir_fusion_backend", "options"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

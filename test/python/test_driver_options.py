@@ -111,7 +111,7 @@ def test_a_block_holds_in_its_own_thread_only():
         with block:
             inside.set()
             looked.wait(10)
-            seen.append(capture(Options(), Settings()).options())
+            seen.append(capture(Options()).options())
 
     thread = Thread(target=enter)
     thread.start()

@@ -1,0 +1,188 @@
+"""Options through the front door: levels, calls, threads, what is compiled and what is not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mlir_fusion.driver.options import Declaration, declarations
+from torch import Tensor, nn
+
+import mlir_fusion
+
+
+def f(x: Tensor) -> Tensor:
+    return (x.exp() + x).cos() * x.sum(-1, keepdim=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_graphs() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+
+
+def fusions(fast: Any) -> list[str]:
+    """The fusion types of the graphs compiled so far."""
+    return [graph.options.fusion_type for graph in graphs(fast)]
+
+
+def graphs(fast: Any) -> list[Any]:
+    return fast.ir.__self__._compiler.graphs
+
+
+def check(fast: Any, *shape: int, **options: Any) -> None:
+    x = torch.randn(shape)
+    torch.testing.assert_close(fast(x, **options), f(x), rtol=1e-5, atol=1e-5)
+
+
+def alternatives(option: Declaration) -> tuple[str, str]:
+    """Two values, to be switched between."""
+    if isinstance(option.default, bool):
+        return f"{option.name}=true", f"{option.name}=false"
+    if option.name == "target":
+        return "target=cpu", "target=cpu"
+    if option.choices:
+        return f"{option.name}={option.choices[0]}", f"{option.name}={option.choices[-1]}"
+    return f"{option.name}=3", f"{option.name}=1"
+
+
+@pytest.mark.parametrize("option", declarations(), ids=lambda option: option.name)
+def test_one_callable_under_two_values_of_an_option_in_turn(option: Declaration):
+    fast = mlir_fusion.compile(f, fusion_type="dataflow")
+    one, other = alternatives(option)
+    for shape in ((4, 8), (3, 16)):
+        for value in (one, other, one):
+            check(fast, *shape, _enable_options=[value])
+    values = {getattr(graph.options, option.name) for graph in graphs(fast)}
+    assert len(values) == (1 if option.name == "target" else 2)
+
+
+def test_the_environment_is_read_at_every_call(monkeypatch):
+    fast = mlir_fusion.compile(f)
+    check(fast, 4, 8)
+    monkeypatch.setenv("MLIR_FUSION_OPTIONS", "fusion_type=dataflow")
+    check(fast, 4, 8)
+    check(fast, 4, 8, _enable_options=["fusion_type=none"])
+    monkeypatch.delenv("MLIR_FUSION_OPTIONS")
+    check(fast, 4, 8)
+    assert fusions(fast) == ["consecutive", "dataflow", "none"]
+
+
+def test_the_environment_is_read_at_every_call_of_what_torch_compiled(monkeypatch):
+    fast = torch.compile(f, backend="mlir_fusion", options={"disable_options": ["vectorize"]})  # pyright: ignore
+    check(fast, 4, 8)
+    monkeypatch.setenv("MLIR_FUSION_ENABLE", "nothing")
+    with pytest.raises(ValueError, match="MLIR_FUSION_ENABLE: unknown option 'nothing'"):
+        fast(torch.randn(4, 8))
+    monkeypatch.setenv("MLIR_FUSION_ENABLE", "vectorize")
+    check(fast, 4, 8)
+
+
+def test_a_runtime_option_compiles_nothing(monkeypatch):
+    fast = mlir_fusion.compile(f)
+    check(fast, 4, 8)
+    before = fast.cache_info()
+    monkeypatch.setenv("MLIR_FUSION_DISABLE", "disk_cache")
+    check(fast, 4, 8)
+    assert fast.cache_info() == before
+
+
+def test_a_schedule_option_reuses_the_regions(cold: Path):
+    fast = mlir_fusion.compile(f)
+    check(fast, 4, 8)
+    first = {stage: (count.hits, count.misses) for stage, count in fast.cache_info().items()}
+    assert [first[stage] for stage in ("fusion", "segment", "schedule", "codegen")] == [(0, 1)] * 4
+    check(fast, 4, 8, _disable_options=["vectorize"])
+    second = {stage: (count.hits, count.misses) for stage, count in fast.cache_info().items()}
+    assert [second[stage] for stage in ("fusion", "segment")] == [(1, 1)] * 2
+    assert [second[stage] for stage in ("schedule", "codegen")] == [(0, 2)] * 2
+
+
+def test_settings_are_captured_when_compile_returns():
+    with mlir_fusion.options("dataflow", max_region_ops=7):
+        fast = mlir_fusion.compile(f, enable_options=["max_region_ops=9"])
+    with mlir_fusion.options("none"):
+        check(fast, 4, 8)
+    (graph,) = graphs(fast)
+    assert (graph.options.fusion_type, graph.options.max_region_ops) == ("dataflow", 9)
+
+
+def test_a_module_takes_options_with_a_call_and_the_backward_pass_has_them_too():
+    model = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+    fast = mlir_fusion.compile(model)
+    x = torch.randn(4, 8)
+    fast(x, _enable_options=["fusion_type=dataflow"]).sum().backward()
+    assert fusions(fast) == ["dataflow", "dataflow"]
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    torch.testing.assert_close(fast(x), model(x))
+    assert dict(fast.named_parameters()).keys() == {f"_orig_mod.{name}" for name, _ in model.named_parameters()}
+
+
+def test_threads_do_not_see_each_other(monkeypatch):
+    fast = mlir_fusion.compile(f)
+    check(fast, 4, 8)
+    failures: list[BaseException] = []
+
+    def call(fusion_type: str) -> None:
+        try:
+            with mlir_fusion.options(fusion_type):
+                mine = mlir_fusion.compile(f)
+            for _ in range(3):
+                check(fast, 4, 8, _enable_options=[f"fusion_type={fusion_type}"])
+                check(mine, 4, 8)
+            assert set(fusions(mine)) == {fusion_type}
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=call, args=(kind,)) for kind in ("consecutive", "dataflow", "none")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: mlir_fusion.compile(f, enable_options=["fuma"]),
+            r"compile: unknown option 'fuma', did you mean 'fma'\?",
+        ),
+        (
+            lambda: mlir_fusion.compile(f)(torch.ones(2, 2), _disable_options=["fuma"]),
+            r"call: unknown option 'fuma', did you mean 'fma'\?",
+        ),
+        (
+            lambda: mlir_fusion.compile(f)(torch.ones(2, 2), _enable_options=["fma"], _disable_options=["fma"]),
+            "call: option 'fma' is given twice, as True and as False",
+        ),
+        (lambda: mlir_fusion.options(horizontl=True), "mlir_fusion.options: unknown option 'horizontl'"),
+        (
+            lambda: mlir_fusion.compile(f, enable_options=["max_region_ops=0"]),
+            "compile: option 'max_region_ops' must be a whole number from 1 to 1000000, got 0",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_where_it_is(call: Any, message: str):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
+
+
+def test_a_mistake_in_the_environment_is_told_by_the_call(monkeypatch):
+    fast = mlir_fusion.compile(f)
+    monkeypatch.setenv("MLIR_FUSION_DISABLE", "vectorise")
+    with pytest.raises(ValueError, match=r"^MLIR_FUSION_DISABLE: unknown option 'vectorise', did you mean 'vectorize'"):
+        fast(torch.ones(2, 2))
+    monkeypatch.delenv("MLIR_FUSION_DISABLE")
+    check(fast, 4, 8)
+
+
+def test_the_list_of_options_is_a_table():
+    lines = str(mlir_fusion.list_options()).splitlines()
+    assert lines[0].split() == ["option", "default", "values", "affects", "meaning"]
+    assert [line.split()[0] for line in lines[1:]] == [option.name for option in declarations()]
