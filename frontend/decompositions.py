@@ -236,6 +236,31 @@ def _batch_norm(
     return (y.to(x.dtype), *saved, new_mean, new_var)
 
 
+@_decomposes(aten.maximum.default)
+def _maximum(x: Tensor, y: Tensor) -> Tensor:
+    """NaN wins, which torch-mlir's own lowering, a comparison, does not see to."""
+    if not x.is_floating_point():
+        return NotImplemented
+    return torch.where((x > y) | (x != x), x, y)
+
+
+@_decomposes(aten.minimum.default)
+def _minimum(x: Tensor, y: Tensor) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    return torch.where((x < y) | (x != x), x, y)
+
+
+@_decomposes(aten.clamp.default)
+def _clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    """NaN stays: it is neither below nor above."""
+    if not x.is_floating_point():
+        return NotImplemented
+    if min is not None:
+        x = torch.where(x < min, torch.full((), min, dtype=x.dtype, device=x.device), x)
+    return x if max is None else torch.where(x > max, torch.full((), max, dtype=x.dtype, device=x.device), x)
+
+
 @_decomposes(aten.gelu.default)
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """https://arxiv.org/abs/1606.08415, with erf, or the tanh approximation that it gives."""

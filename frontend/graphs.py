@@ -7,6 +7,7 @@ specialised: a graph with symbols is traced again, and compiled, for each set of
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from ..runtime.native import NativeLauncher
 from ..runtime.program import Program
 from ..targets.target import Target
 from .importer import Imported, import_graph, output_nodes
+
+log = logging.getLogger("mlir_fusion.frontend")
 
 Runner = Callable[[list], list]
 
@@ -60,6 +63,10 @@ class GraphCompiler:
         """A function from the list of the graph's arguments, which it empties, to the list of its results."""
         if any(isinstance(value, torch.SymInt) or _is_symbolic(value) for value in inputs):
             return self._specialising(graph)
+        function_taking = _higher_order(graph)
+        if function_taking is not None:
+            log.warning("a graph is left to PyTorch: it calls %s, which takes functions", function_taking)
+            return _left_to_pytorch(graph)
         constants = _constants_to_arguments(graph)
         returned, kept = _keep_tensor_outputs(graph)
         run = _Variants(self, graph, _processor(inputs))
@@ -181,6 +188,21 @@ def _keep_tensor_outputs(graph: fx.GraphModule) -> tuple[list, dict[int, int]]:
     (output,) = graph.graph.find_nodes(op="output")
     output.args = (tuple(node for _, node in tensors),)
     return returned, {number: place for place, (number, _) in enumerate(tensors)}
+
+
+def _higher_order(graph: fx.GraphModule) -> str | None:
+    """The first operation that takes functions, such as `torch.cond`, if there is one."""
+    found = (node.target for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator))
+    return next((str(target) for target in found), None)
+
+
+def _left_to_pytorch(graph: fx.GraphModule) -> Runner:
+    def call(arguments: list) -> list:
+        inputs = list(arguments)
+        arguments.clear()
+        return list(graph(*inputs))
+
+    return call
 
 
 def _is_symbolic(value: object) -> bool:

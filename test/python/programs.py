@@ -90,6 +90,22 @@ PROGRAMS = [
     ),
     Program("bool", lambda x, y: (x > 0) & (y < 0) | (x == y), lambda: (rand(5, 9), rand(5, 9))),
     Program("bool_inputs", lambda m, x: torch.where(m, x, -x), lambda: (rand(6, 10) > 0, rand(6, 10))),
+    Program(
+        "not_a_number",
+        lambda x: (x.amax(), x.clamp(-1, 1), torch.maximum(x, x * 0), torch.relu(x), x.sign(), x.argmax(), x.round()),
+        lambda: (torch.tensor([1.0, float("nan"), -2.5, 0.5, 1.5, float("inf"), -0.0]),),
+    ),
+    Program(
+        "division_signs",
+        lambda x, y: (
+            torch.div(x, y, rounding_mode="floor"),
+            torch.div(x, y, rounding_mode="trunc"),
+            x % y,
+            torch.fmod(x, y),
+        ),
+        lambda: (torch.tensor([7, -7, 7, -7]), torch.tensor([3, 3, -3, -3])),
+    ),
+    Program("cond", lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)), lambda: (rand(3),)),
     Program("scalar", lambda x: x * 2 + 1, lambda: (rand(),)),
     Program("empty", lambda x: x * 2, lambda: (rand(0, 4),)),
     Program("mixed", lambda x, y: x.float() + y, lambda: (rand(12, 20, dtype=BF16), rand(12, 20))),
