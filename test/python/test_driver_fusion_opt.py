@@ -52,8 +52,8 @@ ALLOWED_TARGETS = "allowed: cpu, simt, sm_80, sm_90, sm_90a, sm_100"
         (
             ["--enable=matmull"],
             "command line: unknown option 'matmull', did you mean 'matmul'?; allowed: fusion_type, target, "
-            "horizontal, memory_aware, recompute, max_region_ops, optimization_fuel, matmul, fma, fast_math, vectorize, "
-            "index32, kernel_reuse, disk_cache, disk_cache_mib, verify_each",
+            "horizontal, memory_aware, recompute, max_region_ops, optimization_fuel, matmul, fma, fast_math, "
+            "vectorize, index32, kernel_reuse, disk_cache, disk_cache_mib, verify_each",
         ),
         (
             ["--enable=horizontal", "--disable=horizontal"],
