@@ -1,28 +1,37 @@
-"""mlir-fusion: runs a program of MLIR text.
+"""mlir-fusion: runs a program of MLIR text, and looks after options and caches.
 
     mlir-fusion run program.mlir --target=cpu                     each result's shape and checksum
     mlir-fusion run program.mlir --target=cpu --compare=none      how far each is from the unfused program's
+    mlir-fusion options [--markdown]                              every option: the table, or docs/options.md
+    mlir-fusion cache info|clear                                  the folder of compiled code
+    mlir-fusion bisect script.py [arguments]                      which fusion and which pass make a script fail
 
-`@main` is called with random tensors: equal seeds give equal ones. Torch is imported only when something runs.
+`run` calls `@main` with random tensors: equal seeds give equal ones. Torch is imported only when something runs.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from ..driver.build import disk_cache
 from ..driver.errors import UserError
-from ..driver.options import FUSION_TYPES, Options, split_names
+from ..driver.options import FUSION_TYPES, Options, print_markdown, print_table, split_names
 from ..driver.runner import make_context, verify
 from ..passes.pass_base import check_choice
+from ..runtime.disk_cache import FOLDER_VARIABLE
 from ..targets.target import Target
+from .bisect import bisect
 from .command import Parser, run_command
 from .source import read_chunks, write_output
 
 NAME = "mlir-fusion"
 TARGETS = ("cpu", "cuda")
+CACHE_ACTIONS = ("info", "clear")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    # What follows a script is the script's
+    if list(argv[:1]) == ["bisect"] and len(argv) > 1 and not argv[1].startswith("-"):
+        return _bisect(argv[1], argv[2:])
     given = _parser().parse(list(argv))
+    return given.command(given)
+
+
+def _run_program(given: argparse.Namespace) -> int:
     try:
         options = _options(given.target, given.fusion, given.enable, given.disable)
         if given.compare is not None:
@@ -51,10 +67,59 @@ def _run(argv: Sequence[str]) -> int:
     return 0
 
 
+def _print_options(given: argparse.Namespace) -> int:
+    write_output(None, PAGE.format(print_markdown()) if given.markdown else print_table())
+    return 0
+
+
+PAGE = """# Options
+
+Made by `mlir-fusion options --markdown`. Where options are set, lowest first: the entry point's defaults;
+`with mlir_fusion.options(...)` and the arguments of `compile`, captured when it returns; the environment
+(`MLIR_FUSION_ENABLE=a,b`, `MLIR_FUSION_DISABLE=c`, `MLIR_FUSION_OPTIONS=name=value,...`), read at every call; the
+call's own `_enable_options` and `_disable_options`. A later level wins. *Affects* is the first stage that an option
+changes; the results of earlier stages are reused.
+
+{}"""
+
+
+def _cache(given: argparse.Namespace) -> int:
+    try:
+        check_choice("action", given.action, CACHE_ACTIONS)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    cache = disk_cache(Options())
+    if cache is None:
+        raise UserError(f"there is no folder for compiled code; {FOLDER_VARIABLE} names one")
+    output = str(cache.info()) if given.action == "info" else f"{cache.clear()} entries removed from {cache.folder}\n"
+    write_output(None, output)
+    return 0
+
+
+def _bisect(script: str, arguments: Sequence[str]) -> int:
+    if not Path(script).is_file():
+        raise UserError(f"can't read {script!r}: no such file")
+    write_output(None, bisect(Path(script), arguments))
+    return 0
+
+
 def _parser() -> Parser:
-    parser = Parser(prog=NAME, description="Runs programs of MLIR text.", allow_abbrev=False)
+    parser = Parser(prog=NAME, description="Runs programs; looks after options and caches.", allow_abbrev=False)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    run = commands.add_parser("run", help="call @main with random tensors", allow_abbrev=False)
+    _add_run(commands.add_parser("run", help="call @main with random tensors", allow_abbrev=False))
+    options = commands.add_parser("options", help="list all options", allow_abbrev=False)
+    options.add_argument("--markdown", action="store_true", help="as the page docs/options.md")
+    options.set_defaults(command=_print_options)
+    cache = commands.add_parser("cache", help="the folder of compiled code", allow_abbrev=False)
+    cache.add_argument("action", metavar="ACTION", help=", ".join(CACHE_ACTIONS))
+    cache.set_defaults(command=_cache)
+    script = commands.add_parser("bisect", help="find what makes a script fail", allow_abbrev=False)
+    script.add_argument("script", metavar="SCRIPT", help="a Python script, and its arguments")
+    return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(command=_run_program)
     add = run.add_argument
     add("file", nargs="?", default="-", metavar="FILE", help="the input; by default -, standard input")
     add("--target", default="cpu", metavar="NAME", help=f"{', '.join(TARGETS)} (default: cpu)")
@@ -63,7 +128,6 @@ def _parser() -> Parser:
     add("--compare", metavar="TYPE", help="compare with the program under this fusion type, such as none")
     add("--enable", action="append", default=[], metavar="OPT,...", help="options on, or OPT=VALUE")
     add("--disable", action="append", default=[], metavar="OPT,...", help="options off")
-    return parser
 
 
 def _options(target: str, fusion_type: str | None, enable: Sequence[str], disable: Sequence[str]) -> Options:
