@@ -95,6 +95,7 @@ class KernelCompiler:
     def compile(self, keys: dict[str, str]) -> PtxCode | NativeCode:
         """The code of the kernels with these names and keys."""
         if self.target.kind == "cpu":
+            self._use_conversions()
             return NativeCode({name: self._get(_natives, name, key, self._native) for name, key in keys.items()})
         return PtxCode({name: self._get(_images, name, key, self._image) for name, key in keys.items()})
 
@@ -126,8 +127,20 @@ class KernelCompiler:
             made = cpu.compile_object(self._llvm_ir(name))
             self._to_disk(key, {"entry": name, "defined": made.defined, "needed": made.needed}, made.code)
             return NativeKernel(cpu.load(made), name)
-        defined, needed = (tuple(map(str, entry.header[which])) for which in ("defined", "needed"))  # pyright: ignore
-        return NativeKernel(cpu.load(cpu.NativeObject(entry.body, defined, needed)), str(entry.header["entry"]))
+        return NativeKernel(cpu.load(_object(entry)), str(entry.header["entry"]))
+
+    def _use_conversions(self) -> None:
+        """What 16-bit floats need takes as long as several kernels, so it is kept like one."""
+        if self.disk is None or cpu.has_conversions():
+            return
+        key = digest("conversions", code_generator("cpu"))
+        entry = self.disk.get("conversions", key)
+        if entry is None:
+            made = cpu.compile_conversions()
+            self.disk.put("conversions", key, {"defined": made.defined, "needed": made.needed}, made.code)
+            cpu.use_conversions(made)
+        else:
+            cpu.use_conversions(_object(entry))
 
     def _from_disk(self, key: str) -> DiskEntry | None:
         entry = self.disk.get(DISK_KIND, key) if self.disk and key else None
@@ -147,3 +160,8 @@ class KernelCompiler:
             module = next(alone(nested, kernel) for nested, (found, kernel) in places if found == name)
             lower(module, self.options, "llvm" if self.target.kind == "cpu" else "nvvm")
             return translate(next(nested_modules(module)))
+
+
+def _object(entry: DiskEntry) -> cpu.NativeObject:
+    defined, needed = (tuple(map(str, entry.header[which])) for which in ("defined", "needed"))  # pyright: ignore
+    return cpu.NativeObject(entry.body, defined, needed)

@@ -20,9 +20,14 @@ from torch import fx
 
 from ..dialects import fusion
 from ..dialects.mlir import ir, torch_frontend
+from ..driver.fingerprint import compiler
 from ..driver.runner import make_context
 from ..runtime.extern_call import constant_text
 from .compiled_ops import library_reason
+
+# Now, so that the first call doesn't wait for it, and our source is hashed as it was when it was loaded
+torch_frontend()
+compiler()
 
 PLACEMENT = ("device", "layout", "pin_memory")
 COPIES = ("clone", "contiguous", "alias", "view", "permute", "t", "transpose", "expand", "slice", "select")

@@ -27,6 +27,7 @@ FLUSHING_FEATURES = ("avx512bf16", "avxneconvert")
 
 _numbers = itertools.count()
 _lock = threading.Lock()
+_conversions: list[llvmlite.ResourceTracker] = []
 
 
 @dataclass(frozen=True)
@@ -117,15 +118,30 @@ def _engine() -> llvmlite.LLJIT:
     return llvmlite.create_lljit_compiler(host_machine(), use_jit_link=True, suppress_errors=True)
 
 
-@cache
-def _load_conversions() -> llvmlite.ResourceTracker:
-    """The library `conversions`, which every other one may use."""
-    module = llvm.parse(CONVERSIONS, llvmlite.create_context())
-    names = [function.name for function in module.functions if function.name.startswith("__")]
-    builder = llvmlite.JITLibraryBuilder().add_object_img(_compile(module, host_machine()))
-    for name in names:
-        builder.export_symbol(name)
-    return builder.link(_engine(), "conversions")
+def compile_conversions() -> NativeObject:
+    """The library `conversions`, which every other one may use; it can be kept, and handed to `use_conversions`."""
+    return compile_object(CONVERSIONS)
+
+
+def has_conversions() -> bool:
+    """Whether this process has loaded them."""
+    return bool(_conversions)
+
+
+def use_conversions(compiled: NativeObject) -> None:
+    """Loads what `compile_conversions` made, perhaps in another process, unless it is there already."""
+    llvm.initialize()
+    with _lock:
+        _load_conversions(compiled)
+
+
+def _load_conversions(compiled: NativeObject | None = None) -> None:
+    if not _conversions:
+        made = compiled or compile_conversions()
+        builder = llvmlite.JITLibraryBuilder().add_object_img(made.code)
+        for name in made.defined:
+            builder.export_symbol(name)
+        _conversions.append(builder.link(_engine(), "conversions"))
 
 
 def _link(library: str, code: bytes, names: Iterable[str]) -> llvmlite.ResourceTracker:
