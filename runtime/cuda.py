@@ -18,6 +18,7 @@ from typing import Protocol
 
 import torch
 
+from .cubin import LinkingDriver, cubin_of
 from .image import Entry, Image
 from .launch import Argument, Launch, Launched, Queue
 from .native import argument_type
@@ -29,7 +30,7 @@ LOG_BYTES = 16 * 1024
 Handle = object
 
 
-class Driver(Protocol):
+class Driver(LinkingDriver, Protocol):
     """What is used of cuda.bindings.driver: every function returns a tuple that starts with its status."""
 
     CUjit_option: type
@@ -119,8 +120,14 @@ class CudaLauncher:
         with image.lock:
             if device not in image.modules:
                 self._bind_context(device)
-                image.modules[device] = self._load(image.code)
+                image.modules[device] = self._load(self._code(image, device))
             return image.modules[device]
+
+    def _code(self, image: Image, device: int) -> str | bytes:
+        """What the driver is given: PTX, unless its translation is to be kept."""
+        if image.disk is None or isinstance(image.code, bytes):
+            return image.code
+        return cubin_of(image.code, device, image.disk, self._loaded_driver(), self._call)
 
     def _load(self, code: str | bytes) -> Handle:
         driver, log = self._loaded_driver(), bytearray(LOG_BYTES)

@@ -1,6 +1,6 @@
 """A process that compiles a model for the first time: what it prints, test_warm_start.py compares between processes.
 
-    python warm_start.py LAYERS      {"beyond": seconds, "counts": {stage: [hits, misses]}, "checksum": ...}
+    python warm_start.py LAYERS [DEVICE]      {"beyond": seconds, "counts": {stage: [hits, misses]}, "checksum": ...}
 
 `beyond` is what the first call takes beyond the first call of `torch.compile(backend="aot_eager")`; both have found
 PyTorch itself warm, and no garbage collection in their way.
@@ -40,21 +40,26 @@ def first_call(model: nn.Module, x: Tensor, compiled: object) -> tuple[Tensor, f
     gc.freeze()
     start = time.perf_counter()
     result = compiled(x)  # pyright: ignore
+    if x.is_cuda:
+        torch.cuda.synchronize()
     return result, time.perf_counter() - start
 
 
 def main() -> None:
     torch.manual_seed(0)
     widths = [32 + 8 * layer for layer in range(int(sys.argv[1]) + 1)]
-    model = nn.Sequential(*map(Layer, widths, widths[1:])).eval()
-    x = torch.randn(16, widths[0])
+    device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+    model = nn.Sequential(*map(Layer, widths, widths[1:])).eval().to(device)
+    x = torch.randn(16, widths[0]).to(device)
     fast = mlir_fusion.compile(model)
     with torch.no_grad():
         eager = [first_call(model, x, torch.compile(model, backend="aot_eager"))[1] for _ in range(3)]
         y, ours = first_call(model, x, fast)
         torch.testing.assert_close(y, model(x))
     counts = {stage: [count.hits, count.misses] for stage, count in fast.cache_info().items()}
-    print(json.dumps({"beyond": ours - min(eager), "counts": counts, "checksum": zlib.crc32(y.numpy().tobytes())}))
+    print(
+        json.dumps({"beyond": ours - min(eager), "counts": counts, "checksum": zlib.crc32(y.cpu().numpy().tobytes())})
+    )
 
 
 if __name__ == "__main__":
