@@ -17,7 +17,7 @@ from ..dialects.mlir import ir
 from ..runtime.disk_cache import DiskCache
 from ..targets.target import Target
 from .cache import Counts, Memory
-from .fingerprint import compiler, digest
+from .fingerprint import code_generator, compiler, digest
 from .kernel_code import kernel_keys
 from .levels import LEVELS, detect_level
 from .lower import lower
@@ -53,7 +53,8 @@ def lowered(module: ir.Module, options: Options, counts: Counts, disk: DiskCache
     level = detect_level(module)
     steps = [step for step in STEPS if LEVELS.index(step[1]) > LEVELS.index(level)]
     text = full_text(module)
-    key = _key("program", text, options, "codegen")
+    # For the CPU, other machines that share the folder have other code
+    key = digest(_key("program", text, options, "codegen"), code_generator(Target.parse(options.target).kind))
 
     def make() -> Lowered:
         found = _from_disk(disk, key)

@@ -43,6 +43,8 @@ def code_generator(kind: str) -> str:
     """What turns kernels of a kind of target into machine code, which for the CPU means this machine."""
     if kind == "cpu":
         return digest(compiler(), platform.machine(), llvmlite.get_host_cpu_name(), cpu.host_features())
+    if kind == "simt":
+        return compiler()
     return digest(compiler(), hashlib.sha256(find_libdevice().read_bytes()).hexdigest())
 
 

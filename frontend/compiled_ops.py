@@ -7,6 +7,8 @@ test_frontend_ops.py` goes through the list. What differs for some dtype is not 
 simply stays with the library.
 
     library_reason(node) -> None, or the sentence that `explain` prints
+
+Matrix products are the library's unless the option `matmul` says otherwise.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import fx
 from torch._ops import OpOverload
+
+from ..passes.fusion_select_library import SMALL_PRODUCT
 
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 SIGNED = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
@@ -93,11 +97,30 @@ EXCEPTIONS: dict[OpOverload, Callable[[fx.Node], str | None]] = {
 }
 
 
-def library_reason(node: fx.Node) -> str | None:
-    """Why the call is a library's, or None if we compile it."""
+# The products that the option `matmul` is about, with the number of the left matrix among their arguments
+PRODUCTS: dict[OpOverload, int] = {
+    torch.ops.aten.mm.default: 0,
+    torch.ops.aten.bmm.default: 0,
+    torch.ops.aten.addmm.default: 1,
+}
+
+
+def _is_product_to_compile(node: fx.Node, matmul: str) -> bool:
+    if matmul == "off" or node.target not in PRODUCTS or node.kwargs or not set(_dtypes(node)) <= FLOATS:
+        return False
+    left = node.args[PRODUCTS[node.target]]  # pyright: ignore[reportArgumentType]
+    assert isinstance(left, fx.Node)
+    multiplications = node.meta["val"].numel() * left.meta["val"].shape[-1]
+    return matmul == "on" or multiplications <= SMALL_PRODUCT
+
+
+def library_reason(node: fx.Node, matmul: str = "off") -> str | None:
+    """Why the call is a library's, or None if we compile it; `matmul` is the option's value."""
     target = node.target
     if not isinstance(target, OpOverload):
         return f"{target} is no operator overload"
+    if _is_product_to_compile(node, matmul):
+        return None
     if target not in COMPILED:
         return f"{target} is not on the list of compiled operations"
     for dtype in _dtypes(node):

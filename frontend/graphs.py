@@ -95,7 +95,7 @@ class GraphCompiler:
 
     def build(self, graph: fx.GraphModule, options: Options) -> Runner:
         """A function that runs `graph`, compiled under these options."""
-        imported = import_graph(graph.graph)
+        imported = import_graph(graph.graph, options.matmul)
         self.graphs.append(CompiledGraph(print_module(imported.module.operation), options, imported.library))
         artifact = build(imported.module, options, self.counts)
         if self.dry:

@@ -49,13 +49,13 @@ class Imported:
         return tuple(value.dtype for value in self.results)
 
 
-def import_graph(graph: fx.Graph) -> Imported:
-    """Imports a graph whose placeholders and outputs are tensors of static shape."""
+def import_graph(graph: fx.Graph, matmul: str = "off") -> Imported:
+    """Imports a graph whose placeholders and outputs are tensors of static shape; `matmul` is the option's value."""
     fx_importer, torch_dialect = torch_frontend()
     context = make_context()
     torch_dialect.register_dialect(context)
     library: list[tuple[str, str]] = []
-    importer = fx_importer.FxImporter(context=context, graph_node_importer_cls=_node_importer(library))
+    importer = fx_importer.FxImporter(context=context, graph_node_importer_cls=_node_importer(library, matmul))
     with context, ir.Location.unknown():
         importer.import_stateless_graph(graph, func_name="main")
     module = importer.module
@@ -74,12 +74,12 @@ def output_nodes(graph: fx.Graph) -> list[fx.Node]:
     return list(returned) if isinstance(returned, list | tuple) else [returned]  # pyright: ignore
 
 
-def _node_importer(library: list[tuple[str, str]]) -> type:
+def _node_importer(library: list[tuple[str, str]], matmul: str) -> type:
     """torch-mlir's importer of nodes, but for those that a library executes, which are noted in `library`."""
 
     class LibraryAwareImporter(torch_frontend()[0].GraphNodeImporter):
         def _import_torch_op_overload(self, loc, node, concrete_target=None):
-            reason = library_reason(node)
+            reason = library_reason(node, matmul)
             if reason is None:
                 _forget_placement(node)
                 return super()._import_torch_op_overload(loc, node, concrete_target)

@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver import fingerprint
 from mlir_fusion.driver.build import Artifact, build
 from mlir_fusion.driver.cache import STAGES, Counts, Memory
 from mlir_fusion.driver.cached_stages import forget_stages
+from mlir_fusion.driver.fingerprint import code_generator, compiler
 from mlir_fusion.driver.kernel_code import NativeCode, forget_kernels
 from mlir_fusion.driver.options import Options
 from mlir_fusion.driver.runner import make_context
 from mlir_fusion.runtime import disk_cache
 from mlir_fusion.runtime.disk_cache import ABANDONED_SECONDS, DiskCache, cache_folder
+from mlir_fusion.targets import cpu
 
 PROGRAM = """
 func.func @main(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
@@ -114,6 +117,30 @@ def test_code_from_disk_computes_the_same(cold: Path):
     x, y = np.linspace(-2, 2, 64, dtype=np.float32), np.empty(64, np.float32)
     artifact.code.function("exp_0", 2)(x.ctypes.data, y.ctypes.data)  # pyright: ignore
     np.testing.assert_allclose(y, np.exp(x), rtol=1e-6)
+
+
+def test_another_machine_with_the_same_folder_makes_its_own_code(cold: Path, monkeypatch):
+    compiled()
+    code_generator.cache_clear()
+    monkeypatch.setattr(cpu, "host_features", lambda: "+another")
+    new_process()
+    try:
+        assert compiled()[1] == counts("0/1", "0/1", "0/1", "0/1", "0/1")
+    finally:
+        code_generator.cache_clear()
+
+
+def test_a_change_of_our_own_source_or_of_a_package_makes_all_code_anew(cold: Path, monkeypatch):
+    for name, changed in (("_source", lambda: "changed"), ("_version", lambda package: f"{package} 99")):
+        compiled()
+        with monkeypatch.context() as patch:
+            patch.setattr(fingerprint, name, changed)
+            compiler.cache_clear()
+            code_generator.cache_clear()
+            new_process()
+            assert compiled()[1] == counts("0/1", "0/1", "0/1", "0/1", "0/1")
+        compiler.cache_clear()
+        code_generator.cache_clear()
 
 
 def test_without_the_disk_nothing_is_written(cold: Path):

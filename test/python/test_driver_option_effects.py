@@ -5,14 +5,18 @@ The keys of the caches rest on the second half, so it is asked of every option a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver import lower
 from mlir_fusion.driver.build import emit_text
+from mlir_fusion.driver.errors import InternalError
 from mlir_fusion.driver.options import AFFECTED, Declaration, Options, Value, declarations
 from mlir_fusion.driver.runner import make_context
-from mlir_fusion.driver.stages import stages
+from mlir_fusion.driver.stages import Stage, stages
+from mlir_fusion.passes.pass_base import Pass
 
 F32 = """
 func.func @main(%a: tensor<64x64xf32>, %b: tensor<8x8xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<8x8xf32>) {
@@ -69,12 +73,28 @@ func.func @main(%x: tensor<64x64xf16>, %a: tensor<64x64xf32>) -> (tensor<64x64xf
   return %c, %v : tensor<64x64xf32>, tensor<64x64xf32>
 }
 """
+CALL = "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"
+EARLY = f"""
+func.func @main(%a: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+  %e = tensor.empty() : tensor<8x8xf32>
+  %p = linalg.exp ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = "fusion.extern"(%p, %w) {{op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}} : {CALL}
+  %q = linalg.log ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %t = "fusion.extern"(%s, %q) {{op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}} : {CALL}
+  %r = linalg.abs ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %u = "fusion.extern"(%t, %r) {{op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}} : {CALL}
+  %x = linalg.ceil ins(%a : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %v = "fusion.extern"(%u, %x) {{op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}} : {CALL}
+  return %v : tensor<8x8xf32>
+}}
+"""
 
 DATAFLOW = Options(fusion_type="dataflow")
 SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "fusion_type": (F32, Options(), "none", "region"),
     "target": (F32, Options(), "cpu", "gpu"),
     "horizontal": (SIBLINGS, DATAFLOW, False, "region"),
+    "memory_aware": (EARLY, DATAFLOW, False, "region"),
     "recompute": (RECOMPUTED, DATAFLOW, False, "region"),
     "max_region_ops": (F32, Options(), 1, "region"),
     "optimization_fuel": (F32, Options(), 1, "region"),
@@ -86,11 +106,11 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "kernel_reuse": (F32, Options(), False, "gpu"),
 }
 """By option: a program that shows it, options that it differs from in the value given, and the stage to look at."""
+
 ELSEWHERE = {
-    "memory_aware": "test/Passes/fusion-dataflow-memory.mlir",
     "disk_cache": "test_driver_cache.py",
     "disk_cache_mib": "test_driver_cache.py",
-    "verify_each": "test_driver_fusion_opt.py",
+    "verify_each": "test_verify_each_looks_between_passes",
 }
 STAGES_OF = {"fusion": ("import", "linalg", "region"), "segment": ("segment",), "schedule": ("schedule", "kernel")}
 """The compiler's stages by what options say they affect; what is not here is codegen."""
@@ -131,6 +151,26 @@ def test_fuel_counts_the_fusions_one_by_one(fusion_type: str):
         _regions(Options(fusion_type=fusion_type, optimization_fuel=fuel)) for fuel in range(none - unlimited + 1)
     ]
     assert counts == list(range(none, unlimited - 1, -1))
+
+
+@dataclass(frozen=True)
+class Retype(Pass):
+    """Gives the function another type, which is not that of its body."""
+
+    name: ClassVar[str] = "retype"
+    to: str = "() -> ()"
+
+    def run(self, module: ir.Module) -> None:
+        attributes = module.body.operations[0].operation.attributes
+        attributes["function_type"] = ir.TypeAttr.get(ir.Type.parse(self.to))
+
+
+def test_verify_each_looks_between_passes(monkeypatch):
+    passes = (Retype(), Retype("(tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>)"))
+    monkeypatch.setattr(lower, "stages", lambda _: (Stage("linalg", passes, ("linalg.", "tensor.", "func.")),))
+    _emit(SIBLINGS, Options(), "linalg")
+    with pytest.raises(InternalError, match="retype"):
+        _emit(SIBLINGS, Options(verify_each=True), "linalg")
 
 
 def _regions(options: Options) -> int:

@@ -122,6 +122,22 @@ def test_a_module_takes_options_with_a_call_and_the_backward_pass_has_them_too()
     assert dict(fast.named_parameters()).keys() == {f"_orig_mod.{name}" for name, _ in model.named_parameters()}
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_matmuls_are_compiled_where_the_option_says_so(dtype: torch.dtype):
+    def products(x: Tensor, w: Tensor, b: Tensor, large: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        stacked = torch.stack((x, x + 1))
+        return torch.addmm(b, x, w.t()).relu(), x @ w, torch.bmm(stacked, stacked.transpose(1, 2)), large @ large
+
+    inputs = [torch.randn(shape).to(dtype) for shape in ((8, 8), (8, 8), (8,), (48, 48))]
+    fast = mlir_fusion.compile(products)
+    exact = products(*(value.double() for value in inputs))
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
+    for matmul in ("off", "auto", "on"):
+        for one, like in zip(fast(*inputs, _enable_options=[f"matmul={matmul}"]), exact, strict=True):
+            torch.testing.assert_close(one.double(), like, rtol=tolerance, atol=tolerance)
+    assert [len(graph.library) for graph in graphs(fast)] == [4, 1, 0]
+
+
 def test_threads_do_not_see_each_other(monkeypatch):
     fast = mlir_fusion.compile(f)
     check(fast, 4, 8)
