@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mlir_fusion.runtime.disk_cache import DiskCache
 from mlir_fusion.tools.bisect import Verdict, describe, find, optional_parts
 from mlir_fusion.tools.mlir_fusion import main
 
+LONG = "MLIR_FUSION_TEST_LONG" in os.environ
 ROOT = Path(__file__).resolve().parents[2]
 
 # Exits with status 1 if two things come together: fewer than three regions, and vectors
@@ -111,7 +113,7 @@ def test_a_verdict_in_words():
     ]
 
 
-@pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"])
+@pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"] if LONG else ["dataflow"])
 def test_a_script_is_bisected(fusion_type: str, tmp_path: Path, monkeypatch, capfd):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
