@@ -3,10 +3,11 @@
 from .family import Choice, Family, Launch, Parameters, Problem
 from .generic import Generic
 from .inner_reduction import InnerReduction
+from .outer_reduction import OuterReduction
 from .pointwise import Pointwise
 from .transpose import Transpose
 
-FAMILIES: tuple[Family, ...] = (Transpose(), Pointwise(), InnerReduction(), Generic())
+FAMILIES: tuple[Family, ...] = (Transpose(), Pointwise(), InnerReduction(), OuterReduction(), Generic())
 
 __all__ = ["FAMILIES", "Choice", "Family", "Launch", "Parameters", "Problem", "family"]
 

@@ -19,20 +19,22 @@ are joined as a tree, which is as accurate as PyTorch's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...dialects.mlir import arith, ir, scf, vector
+from ...dialects.mlir import arith, ir
 from ...targets.target import Target
 from ..evaluate import Buffer, Evaluator
 from ..indexing import Counter, Form, Index, delinearize, linearize, of, row_major
 from ..kernel_body import KernelBody, Request, Trace
 from ..lanes import Lanes
-from ..structured import Combiner, Generic
+from ..structured import Generic
 from .family import Choice, Launch, Parameters, Problem, element_bytes, elements, index_at, position, shape
 from .family import counters as counters_of
 from .family import widest_vector as widest
 from .machine import WARP, Machine, Row, both, guarded, number
+from .partial import Partial, join_lanes
+from .walk import Stop, Stride, Walk
 
 BLOCK = 256  # threads of a block that holds several rows
 CHUNKS = 4  # vectors of a row that a thread holds, before more threads share the row
@@ -71,21 +73,6 @@ class Rows:
     def is_wide(self, output: ir.Value) -> bool:
         """Whether an output has a value for every column, not one a row."""
         return elements(output) != self.count
-
-
-@dataclass(frozen=True)
-class Column:
-    """Columns that a thread handles at once; `valid` tells which of them exist, None if all do."""
-
-    counter: Counter
-    lanes: Lanes | None
-    valid: ir.Value | None
-
-    @property
-    def store_guard(self) -> ir.Value | None:
-        """Lanes that overlap the vector before store the same again; only whole vectors are left out."""
-        is_mask = self.valid is not None and isinstance(self.valid.type, ir.VectorType)
-        return None if is_mask else self.valid
 
 
 class InnerReduction:
@@ -136,180 +123,64 @@ class InnerReduction:
         for row in machine.rows(rows.count, per_block, threads):
             evaluator.binding.bind_digits(rows.counters, row.number)
             with evaluator.scope():
-                walk = _Walk(rows, row, parameters, evaluator)
+                walk = Walk(rows.columns, _stride(parameters), row.thread, evaluator)
                 for level in levels:
                     _reduce_level(level, walk, machine, problem.body, evaluator)
-                _store_outputs(problem.body.outputs, outputs, walk, evaluator)
-
-
-class _Walk:
-    """A thread's way along its row, chunk by chunk: unrolled once, or as a loop each time."""
-
-    def __init__(self, rows: Rows, row: Row, parameters: Parameters, evaluator: Evaluator) -> None:
-        self.rows, self.row = rows, row
-        self._evaluator = evaluator
-        self.vector, self.threads = int(parameters["vector"]), int(parameters["threads"])
-        self._chunks, self._unroll = int(parameters["chunks"]), int(parameters["unroll"])
-        self._kept = [self._column(number(0), chunk, chunk) for chunk in range(self._chunks)]
-
-    def accumulate(
-        self, first: Sequence[ir.Value], step: Callable[[Column, Sequence[ir.Value]], list[ir.Value]]
-    ) -> list[ir.Value]:
-        """Folds `step` over the row's chunks, starting from `first`."""
-        if self._kept:
-            carried = list(first)
-            for column in self._kept:
-                carried = step(column, carried)
-            return carried
-        loop = scf.ForOp(number(0), number(self._iterations), number(1), list(first))
-        with ir.InsertionPoint(loop.body), self._evaluator.scope():
-            carried = list(loop.inner_iter_args)
-            for column in self._unrolled(loop.induction_variable):
-                carried = step(column, carried)
-            scf.YieldOp(carried)
-        return list(loop.results)
-
-    def visit(self) -> Iterator[list[Column]]:
-        """Runs the loop's body for all chunks, several at once."""
-        if self._kept:
-            yield self._kept
-            return
-        loop = scf.ForOp(number(0), number(self._iterations), number(1))
-        with ir.InsertionPoint(loop.body), self._evaluator.scope():
-            yield self._unrolled(loop.induction_variable)
-            scf.YieldOp([])
-
-    @property
-    def _iterations(self) -> int:
-        return math.ceil(self.rows.columns / (self.vector * self.threads * self._unroll))
-
-    def _unrolled(self, iteration: ir.Value) -> list[Column]:
-        base = arith.MulIOp(iteration, number(self._unroll)).result
-        last = (self._iterations - 1) * self._unroll
-        return [self._column(base, step, last + step) for step in range(self._unroll)]
-
-    def _column(self, base: ir.Value, step: int, furthest: int) -> Column:
-        """Chunk base + step; `furthest` is the last chunk it can be."""
-        chunk = arith.AddIOp(base, number(step)).result
-        thread = arith.AddIOp(arith.MulIOp(chunk, number(self.threads)).result, self.row.thread).result
-        start = arith.MulIOp(thread, number(self.vector)).result
-        columns, width = self.rows.columns, self.vector
-        counter = Counter(columns, "column")
-        lanes = Lanes(width, (counter,), aligned=columns % width == 0) if width > 1 else None
-        if (furthest + 1) * self.threads * width <= columns:
-            self._evaluator.binding.bind(counter, start)
-            return Column(counter, lanes, None)
-        clamped = arith.MinUIOp(start, number(columns - width)).result
-        self._evaluator.binding.bind(counter, clamped)
-        return Column(counter, lanes, self._validity(start, clamped))
-
-    def _validity(self, start: ir.Value, clamped: ir.Value) -> ir.Value:
-        """A vector past the end stands at the last whole one: lanes that belong to another are not valid."""
-        if self.rows.columns % self.vector == 0:
-            bound = number(self.rows.columns)
-            return arith.CmpIOp(arith.CmpIPredicate.ult, start, bound).result
-        type_ = ir.VectorType.get([self.vector], ir.IndexType.get())
-        numbers = ir.DenseElementsAttr.get(
-            [ir.IntegerAttr.get(ir.IndexType.get(), lane) for lane in range(self.vector)], type_
-        )
-        overlap = vector.BroadcastOp(type_, arith.SubIOp(start, clamped).result).result
-        lane = arith.ConstantOp(type_, numbers).result
-        return arith.CmpIOp(arith.CmpIPredicate.uge, lane, overlap).result
+                _store_outputs(problem.body.outputs, outputs, rows, row, walk, evaluator)
 
 
 def _reduce_level(
-    level: Sequence[Request], walk: _Walk, machine: Machine, body: KernelBody, evaluator: Evaluator
+    level: Sequence[Request], walk: Walk, machine: Machine, body: KernelBody, evaluator: Evaluator
 ) -> None:
-    parts = [_Partial(value, index, body.generic(value.owner.operation)) for value, index in level]
+    """Computes the reductions of a level, all in one walk, and makes their results known."""
+    parts = [Partial(value, index, body.generic(value.owner.operation)) for value, index in level]
 
-    def step(column: Column, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        return [part.join(column, so_far, evaluator) for part, so_far in zip(parts, carried, strict=True)]
+    def step(stop: Stop, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        return [part.combine(so_far, _at(part, stop, evaluator)) for part, so_far in zip(parts, carried, strict=True)]
 
-    width = walk.vector
-    totals = walk.accumulate([part.start(width) for part in parts], step)
+    totals = walk.accumulate([part.start(walk.stride.vector) for part in parts], step)
     for part, total in zip(parts, totals, strict=True):
-        lanes_joined = _join_lanes(total, part.combine)
-        result = machine.combine(lanes_joined, part.combine, walk.threads)
-        evaluator.remember(part.value, part.index, part.with_init(result, evaluator))
+        result = machine.combine(join_lanes(total, part.combine), part.combine, walk.stride.threads)
+        evaluator.remember(part.value, part.index, part.with_init(result, None, evaluator))
 
 
-@dataclass(frozen=True)
-class _Partial:
-    """A reduction's result under way."""
-
-    value: ir.Value
-    index: Index
-    generic: Generic
-
-    @property
-    def _number(self) -> int:
-        return ir.OpResult(self.value).result_number
-
-    @property
-    def combiner(self) -> Combiner:
-        combiner = self.generic.combiner(self._number)
-        assert combiner is not None
-        return combiner
-
-    def combine(self, left: ir.Value, right: ir.Value) -> ir.Value:
-        attributes = dict(self.combiner.attributes)
-        operation = self.combiner.operation
-        return ir.Operation.create(operation, [left.type], [left, right], attributes=attributes).result
-
-    def start(self, width: int) -> ir.Value:
-        """An accumulator that holds nothing yet."""
-        neutral = arith.ConstantOp(self.combiner.element_type, self.combiner.neutral).result
-        return neutral if width == 1 else _splat(neutral, width)
-
-    def join(self, column: Column, so_far: ir.Value, evaluator: Evaluator) -> ir.Value:
-        """Adds a chunk's values to the accumulator."""
-        inner = delinearize(of(column.counter), self.generic.reduction_extents)
-        point = self.generic.dimensions(self._number, self.index, inner)
-        value = evaluator.partial(self.generic, self.value, point, column.lanes)
-        if column.lanes is not None and not isinstance(value.type, ir.VectorType):
-            value = _splat(value, column.lanes.count)
-        if column.valid is not None:
-            value = arith.SelectOp(column.valid, value, self.start(column.lanes.count if column.lanes else 1))
-            value = value.result
-        return self.combine(so_far, value)
-
-    def with_init(self, total: ir.Value, evaluator: Evaluator) -> ir.Value:
-        """What the result starts from, joined at the end; a neutral one is left out."""
-        init = self.generic.inits[self._number]
-        if _is_filled_with(init, self.combiner.neutral):
-            return total
-        return self.combine(evaluator.at(init, self.index), total)
+def _at(part: Partial, stop: Stop, evaluator: Evaluator) -> ir.Value:
+    reduction = delinearize(of(stop.counter), part.generic.reduction_extents)
+    return part.expression(reduction, stop.lanes, stop.valid, evaluator)
 
 
-def _store_outputs(values: Sequence[ir.Value], buffers: Sequence[Buffer], walk: _Walk, evaluator: Evaluator) -> None:
+def _store_outputs(
+    values: Sequence[ir.Value],
+    buffers: Sequence[Buffer],
+    rows: Rows,
+    row: Row,
+    walk: Walk,
+    evaluator: Evaluator,
+) -> None:
     pairs = list(zip(values, buffers, strict=True))
-    wide = [(value, buffer) for value, buffer in pairs if walk.rows.is_wide(value)]
+    wide = [(value, buffer) for value, buffer in pairs if rows.is_wide(value)]
     if wide:
-        for columns in walk.visit():
-            _store_columns(wide, columns, walk, evaluator)
-    first = arith.CmpIOp(arith.CmpIPredicate.eq, walk.row.thread, number(0)).result
+        for stops in walk.visit():
+            _store_columns(wide, stops, rows, row, evaluator)
+    first = arith.CmpIOp(arith.CmpIPredicate.eq, row.thread, number(0)).result
     for value, buffer in pairs:
-        if not walk.rows.is_wide(value):
-            index = walk.rows.index(value, Form())
+        if not rows.is_wide(value):
+            index = rows.index(value, Form())
             evaluator.at(value, index)
-            with guarded(both(first, walk.row.inside)):
+            with guarded(both(first, row.inside)):
                 evaluator.store(value, index, None, buffer)
 
 
 def _store_columns(
-    wide: Sequence[tuple[ir.Value, Buffer]], columns: Sequence[Column], walk: _Walk, evaluator: Evaluator
+    wide: Sequence[tuple[ir.Value, Buffer]], stops: Sequence[Stop], rows: Rows, row: Row, evaluator: Evaluator
 ) -> None:
     """Computes all before it stores any, so that nothing waits for a store."""
-    todo = [
-        (value, walk.rows.index(value, of(column.counter)), column, buffer)
-        for column in columns
-        for value, buffer in wide
-    ]
-    for value, index, column, _ in todo:
-        evaluator.at(value, index, column.lanes)
-    for value, index, column, buffer in todo:
-        with guarded(both(column.store_guard, walk.row.inside)):
-            evaluator.store(value, index, column.lanes, buffer)
+    todo = [(value, rows.index(value, of(stop.counter)), stop, buffer) for stop in stops for value, buffer in wide]
+    for value, index, stop, _ in todo:
+        evaluator.at(value, index, stop.lanes)
+    for value, index, stop, buffer in todo:
+        with guarded(both(stop.store_guard, row.inside)):
+            evaluator.store(value, index, stop.lanes, buffer)
 
 
 def _rows(body: KernelBody) -> Rows | None:
@@ -381,6 +252,11 @@ def _gpu_choice(problem: Problem, rows: Rows, target: Target) -> Choice:
     return Choice(_parameters(width, threads, per_block, 0, unroll), why)
 
 
+def _stride(parameters: Parameters) -> Stride:
+    vector, threads, chunks, unroll = (int(parameters[name]) for name in ("vector", "threads", "chunks", "unroll"))
+    return Stride(vector, threads, chunks, unroll)
+
+
 def _parameters(width: int, threads: int, rows: int, chunks: int, unroll: int) -> Parameters:
     return {"vector": width, "threads": threads, "rows": rows, "chunks": chunks, "unroll": unroll}
 
@@ -398,28 +274,3 @@ def _fits(problem: Problem, rows: Rows, vectors: int, threads: int, width: int) 
 def _power_of_two(value: int) -> int:
     """The least power of two that is not smaller."""
     return 1 << (value - 1).bit_length()
-
-
-def _is_filled_with(init: ir.Value, attribute: ir.Attribute) -> bool:
-    if isinstance(init, ir.BlockArgument) or init.owner.name != "linalg.fill":
-        return False
-    scalar = init.owner.operands[0]
-    if isinstance(scalar, ir.BlockArgument) or scalar.owner.name != "arith.constant":
-        return False
-    return scalar.owner.attributes["value"] == attribute
-
-
-def _splat(value: ir.Value, width: int) -> ir.Value:
-    return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
-
-
-def _join_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Lanes joined as a tree."""
-    if not isinstance(value.type, ir.VectorType):
-        return value
-    width = ir.VectorType(value.type).shape[0]
-    parts = [vector.ExtractOp(value, [], [lane]).result for lane in range(width)]
-    while len(parts) > 1:
-        half = len(parts) // 2
-        parts = [combine(parts[k], parts[k + half]) for k in range(half)]
-    return parts[0]

@@ -7,12 +7,14 @@ combine and the same schedule becomes a loop nest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...dialects.mlir import arith, cf, gpu, ir, memref, scf
+from ...dialects.fusion import storage_type
+from ...dialects.mlir import arith, cf, gpu, ir, memref, scf, vector
+from ..evaluate import from_storage, to_storage
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
@@ -45,6 +47,16 @@ class Machine(Protocol):
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         """Joins the values of the threads of a row; all of them get the result."""
+        ...
+
+    def place(self, across: int) -> tuple[ir.Value, ir.Value]:
+        """(x, y) of a thread, where `across` threads of a block stand side by side."""
+        ...
+
+    def combine_columns(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int
+    ) -> list[ir.Value]:
+        """Joins, for each x, the values (scalars or vectors) of the threads y < down; all of them get the results."""
         ...
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
@@ -116,6 +128,14 @@ class LoopMachine:
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         return value
+
+    def place(self, across: int) -> tuple[ir.Value, ir.Value]:
+        return number(0), number(0)
+
+    def combine_columns(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int
+    ) -> list[ir.Value]:
+        return list(values)
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
         for (block,) in self.units(count, 1):
@@ -200,6 +220,32 @@ class GpuMachine:
         slot = arith.RemUIOp(lane, number(warps)).result
         return _butterfly(memref.LoadOp(shared, [slot]).result, combine, warps)
 
+    def place(self, across: int) -> tuple[ir.Value, ir.Value]:
+        thread, width = _id(gpu.ThreadIdOp), number(across)
+        return arith.RemUIOp(thread, width).result, arith.DivUIOp(thread, width).result
+
+    def combine_columns(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int
+    ) -> list[ir.Value]:
+        """Within warps by shuffles; between warps through shared memory, with one barrier for all values."""
+        joined = [
+            _by_lane(value, lambda lane, combine=combine: _butterfly(lane, combine, WARP, across))
+            for value, combine in zip(values, combines, strict=True)
+        ]
+        slots = across * down // max(across, WARP)
+        if slots == 1:
+            return joined
+        thread, x = _id(gpu.ThreadIdOp), self.place(across)[0]
+        slot = arith.DivUIOp(thread, number(max(across, WARP))).result
+        memories = [self.shared_memory(slots * across * _lanes(value), _stored_type(value)) for value in joined]
+        for value, memory in zip(joined, memories, strict=True):
+            _store_at(value, memory, _slot_position(slot, x, across, value))
+        gpu.BarrierOp()
+        return [
+            _from_slots(value, memory, combine, [_slot_position(number(k), x, across, value) for k in range(slots)])
+            for value, memory, combine in zip(joined, memories, combines, strict=True)
+        ]
+
     def blocks(self, count: int) -> Iterator[ir.Value]:
         yield _id(gpu.BlockIdOp)
 
@@ -234,10 +280,60 @@ class GpuMachine:
         return None
 
 
-def _butterfly(value: ir.Value, combine: Combine, width: int) -> ir.Value:
-    """All lanes of each group of `width` lanes get the group's combined value."""
+def _by_lane(value: ir.Value, join: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """Applies `join` to each element of a vector, or to a scalar."""
+    if not isinstance(value.type, ir.VectorType):
+        return join(value)
+    joined = [join(vector.ExtractOp(value, [], [lane]).result) for lane in range(_lanes(value))]
+    return vector.FromElementsOp(value.type, joined).result
+
+
+def _lanes(value: ir.Value) -> int:
+    return ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else 1
+
+
+def _stored_type(value: ir.Value) -> ir.Type:
+    return storage_type(ir.VectorType(value.type).element_type if isinstance(value.type, ir.VectorType) else value.type)
+
+
+def _slot_position(slot: ir.Value, x: ir.Value, across: int, value: ir.Value) -> ir.Value:
+    """Where the value of column x lies in a slot."""
+    return _times(arith.AddIOp(_times(slot, across), x).result, _lanes(value))
+
+
+def _store_at(value: ir.Value, memory: ir.Value, where: ir.Value) -> None:
+    stored = to_storage(value)
+    if isinstance(stored.type, ir.VectorType):
+        vector.StoreOp(stored, memory, [where], alignment=_alignment(stored.type))
+    else:
+        memref.StoreOp(stored, memory, [where])
+
+
+def _from_slots(value: ir.Value, memory: ir.Value, combine: Combine, places: Sequence[ir.Value]) -> ir.Value:
+    """The values of all slots joined, in their order."""
+    element = ir.VectorType(value.type).element_type if isinstance(value.type, ir.VectorType) else value.type
+    loaded = [from_storage(_load_at(memory, where, _lanes(value)), element) for where in places]
+    result = loaded[0]
+    for other in loaded[1:]:
+        result = combine(result, other)
+    return result
+
+
+def _load_at(memory: ir.Value, where: ir.Value, lanes: int) -> ir.Value:
+    if lanes == 1:
+        return memref.LoadOp(memory, [where]).result
+    type_ = ir.VectorType.get([lanes], ir.MemRefType(memory.type).element_type)
+    return vector.LoadOp(type_, memory, [where], alignment=_alignment(type_)).result
+
+
+def _alignment(type_: ir.VectorType) -> int:
+    return min(ALIGNMENT, type_.shape[0] * type_.element_type.width // 8)
+
+
+def _butterfly(value: ir.Value, combine: Combine, width: int, least: int = 1) -> ir.Value:
+    """All lanes whose numbers differ only between `least` and `width` get their combined value."""
     offset = width // 2
-    while offset:
+    while offset >= least:
         value = combine(value, _from_lane_across(value, offset))
         offset //= 2
     return value

@@ -109,10 +109,11 @@ func.func @long_row(%x: tensor<8x262144xf32>) -> tensor<8xf32> {
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #column = affine_map<(d0, d1) -> (d1)>
 
-// A sum over rows walks memory with a stride: a thread a column.
+// A sum over rows: threads side by side hold neighbouring columns, and the rows are shared among threads below.
 
 // CHECK-LABEL: func.func @columns
-// CHECK:       "generic", {threads = 128}, "a thread an output element; no other schedule takes it"
+// CHECK:       "outer_reduction", {across = 8, chunks = 1, down = 64, unroll = 1, vector = 4}
+// CHECK-SAME:  "64 rows of 64 columns: 8 threads side by side with 4 columns each, 64 down, the rows in registers"
 func.func @columns(%x: tensor<64x64xf32>) -> tensor<64xf32> {
   %r = "fusion.kernel"(%x) ({
   ^bb0(%a: tensor<64x64xf32>):
