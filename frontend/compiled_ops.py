@@ -13,7 +13,7 @@ Matrix products are the library's unless the option `matmul` says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import fx
@@ -86,15 +86,12 @@ def _table() -> dict[OpOverload, frozenset[torch.dtype]]:
 COMPILED: dict[OpOverload, frozenset[torch.dtype]] = _table()
 
 
-def _moves_between_devices(node: fx.Node) -> str | None:
-    devices = {tensor.device for operand in node.all_input_nodes for tensor in tensor_values(operand.meta.get("val"))}
-    devices.update(tensor.device for tensor in tensor_values(node.meta.get("val")))
-    return f"{node.target} moves a tensor to another device" if len(devices) > 1 else None
-
-
-EXCEPTIONS: dict[OpOverload, Callable[[fx.Node], str | None]] = {
-    torch.ops.aten._to_copy.default: _moves_between_devices
-}
+def _strange_device(node: fx.Node, device: torch.device) -> str | None:
+    operands = (tensor for operand in node.all_input_nodes for tensor in tensor_values(operand.meta.get("val")))
+    for tensor in (*operands, *tensor_values(node.meta.get("val"))):
+        if tensor.device != device:
+            return f"{node.target} has a tensor on {tensor.device}, and the program is for {device}"
+    return None
 
 
 # The products that the option `matmul` is about, with the number of the left matrix among their arguments
@@ -114,11 +111,14 @@ def _is_product_to_compile(node: fx.Node, matmul: str) -> bool:
     return matmul == "on" or multiplications <= SMALL_PRODUCT
 
 
-def library_reason(node: fx.Node, matmul: str = "off") -> str | None:
-    """Why the call is a library's, or None if we compile it; `matmul` is the option's value."""
+def library_reason(node: fx.Node, device: torch.device, matmul: str = "off") -> str | None:
+    """Why the call is a library's, or None if we compile it for `device`; `matmul` is the option's value."""
     target = node.target
     if not isinstance(target, OpOverload):
         return f"{target} is no operator overload"
+    elsewhere = _strange_device(node, device)
+    if elsewhere is not None:
+        return elsewhere
     if _is_product_to_compile(node, matmul):
         return None
     if target not in COMPILED:
@@ -126,8 +126,7 @@ def library_reason(node: fx.Node, matmul: str = "off") -> str | None:
     for dtype in _dtypes(node):
         if dtype not in COMPILED[target] | BOOL:
             return f"{target} of {str(dtype).removeprefix('torch.')} is left to the library"
-    exception = EXCEPTIONS.get(target)
-    return exception(node) if exception else None
+    return None
 
 
 def tensor_values(value: object) -> Iterator[torch.Tensor]:

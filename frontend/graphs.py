@@ -25,7 +25,7 @@ from ..runtime.cuda import CudaLauncher
 from ..runtime.native import NativeLauncher
 from ..runtime.program import Program
 from ..targets.target import Target
-from .importer import Imported, import_graph, output_nodes
+from .importer import Imported, import_graph, output_nodes, program_device
 
 log = logging.getLogger("mlir_fusion.frontend")
 
@@ -144,8 +144,7 @@ class _Variants:
 
 def _processor(inputs: Sequence[object]) -> str:
     """The target that fits where the inputs are."""
-    on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in inputs)
-    return Target.detect().name if on_gpu else "cpu"
+    return Target.detect().name if program_device(inputs).type == "cuda" else "cpu"
 
 
 def _program(imported: Imported, artifact: Artifact) -> Program:

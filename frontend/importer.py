@@ -22,7 +22,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir, torch_frontend
 from ..driver.fingerprint import compiler
 from ..driver.runner import make_context
-from ..runtime.extern_call import constant_text
+from ..runtime.extern_call import PROGRAM_DEVICE, constant_text
 from .compiled_ops import library_reason
 
 # Now, so that the first call doesn't wait for it, and our source is hashed as it was when it was loaded
@@ -50,21 +50,32 @@ class Imported:
 
 
 def import_graph(graph: fx.Graph, matmul: str = "off") -> Imported:
-    """Imports a graph whose placeholders and outputs are tensors of static shape; `matmul` is the option's value."""
+    """Imports a graph whose placeholders and outputs are tensors of static shape; `matmul` is the option's value.
+
+    The program is for the device of the arguments: a GPU if any of them is on one. What is elsewhere is the library's.
+    """
     fx_importer, torch_dialect = torch_frontend()
     context = make_context()
     torch_dialect.register_dialect(context)
     library: list[tuple[str, str]] = []
-    importer = fx_importer.FxImporter(context=context, graph_node_importer_cls=_node_importer(library, matmul))
+    placeholders = [node.meta["val"] for node in graph.find_nodes(op="placeholder")]
+    device = program_device(placeholders)
+    node_importer = _node_importer(library, device, matmul)
+    importer = fx_importer.FxImporter(context=context, graph_node_importer_cls=node_importer)
     with context, ir.Location.unknown():
         importer.import_stateless_graph(graph, func_name="main")
     module = importer.module
-    placeholders = [node.meta["val"] for node in graph.find_nodes(op="placeholder")]
     outputs = output_nodes(graph)
     with context, ir.Location.unknown():
         _set_layouts(module.body.operations[0].operation, placeholders, outputs)
     dtypes, results = (value.dtype for value in placeholders), (node.meta["val"] for node in outputs)
     return Imported(module, tuple(dtypes), tuple(results), tuple(library))
+
+
+def program_device(values: Sequence[object]) -> torch.device:
+    """The device of the first tensor that is on a GPU, or else the CPU."""
+    devices = (value.device for value in values if isinstance(value, torch.Tensor))
+    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
 
 
 def output_nodes(graph: fx.Graph) -> list[fx.Node]:
@@ -74,12 +85,12 @@ def output_nodes(graph: fx.Graph) -> list[fx.Node]:
     return list(returned) if isinstance(returned, list | tuple) else [returned]  # pyright: ignore
 
 
-def _node_importer(library: list[tuple[str, str]], matmul: str) -> type:
+def _node_importer(library: list[tuple[str, str]], device: torch.device, matmul: str) -> type:
     """torch-mlir's importer of nodes, but for those that a library executes, which are noted in `library`."""
 
     class LibraryAwareImporter(torch_frontend()[0].GraphNodeImporter):
         def _import_torch_op_overload(self, loc, node, concrete_target=None):
-            reason = library_reason(node, matmul)
+            reason = library_reason(node, device, matmul)
             if reason is None:
                 _forget_placement(node)
                 return super()._import_torch_op_overload(loc, node, concrete_target)
@@ -88,7 +99,7 @@ def _node_importer(library: list[tuple[str, str]], matmul: str) -> type:
 
         def _import_library_call(self, loc: ir.Location, node: fx.Node) -> None:
             operands: list[fx.Node] = []
-            args = ir.ArrayAttr.get([_encode(value, operands) for value in _schema_values(node)])
+            args = ir.ArrayAttr.get([_encode(value, operands, device) for value in _schema_values(node)])
             values = list(_results(node))
             attributes = {"name": ir.StringAttr.get(f"torch.{_overload_name(node)}"), "args": args}
             attributes.update(_call_attributes(node, values))
@@ -136,13 +147,13 @@ def _schema_values(node: fx.Node) -> Iterator[object]:
             yield argument.default_value
 
 
-def _encode(value: object, operands: list[fx.Node]) -> ir.Attribute:
-    """A value as an entry of `args`; tensors are appended to `operands`."""
+def _encode(value: object, operands: list[fx.Node], device: torch.device) -> ir.Attribute:
+    """A value as an entry of `args`; tensors are appended to `operands`; `device` is the program's."""
     if isinstance(value, fx.Node):
         operands.append(value)
         return fusion.operand(len(operands) - 1)
     if isinstance(value, list | tuple):
-        return ir.ArrayAttr.get([_encode(element, operands) for element in value])
+        return ir.ArrayAttr.get([_encode(element, operands, device) for element in value])
     if value is None:
         return ir.UnitAttr.get()
     if isinstance(value, bool):
@@ -151,7 +162,7 @@ def _encode(value: object, operands: list[fx.Node]) -> ir.Attribute:
         return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
     if isinstance(value, float):
         return ir.FloatAttr.get(ir.F64Type.get(), value)
-    return ir.StringAttr.get(constant_text(value))  # pyright: ignore
+    return ir.StringAttr.get(PROGRAM_DEVICE if value == device else constant_text(value))  # pyright: ignore
 
 
 def _results(node: fx.Node) -> Iterator[torch.Tensor | None]:

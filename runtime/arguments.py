@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -18,12 +19,16 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """What one tensor argument must be; a negative extent or stride stands for any."""
+    """What one tensor argument must be; a negative extent or stride stands for any.
+
+    One that only the library reads may be on any device (the library knows which it takes).
+    """
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
+    is_anywhere: bool = False
 
     def fits(self, value: object, device: torch.device) -> bool:
         """Whether the value can be used as it is; also false where extents are dynamic: `admit` decides."""
@@ -32,7 +37,7 @@ class TensorArgument:
             and value.dtype is self.dtype
             and value.shape == self.shape
             and value.stride() == self.strides
-            and value.device == device
+            and (self.is_anywhere or value.device == device)
             and not value.data_ptr() % ALIGNMENT
         )
 
@@ -44,12 +49,12 @@ class TensorArgument:
             raise TypeError(f"{self.name}: expected dtype {self.dtype}, got {value.dtype}")
         if not self._accepts_shape(value.shape):
             raise ValueError(f"{self.name}: expected shape {_text(self.shape)}, got {_text(value.shape)}")
-        if value.device != device:
+        if not self.is_anywhere and value.device != device:
             raise ValueError(f"{self.name}: expected device {device}, got {value.device}")
         strides = self._strides_for(value.shape)
         if not value.data_ptr() % ALIGNMENT and same_layout(value.shape, value.stride(), strides):
             return value
-        return torch.empty_strided(value.shape, strides, dtype=self.dtype, device=device).copy_(value.detach())
+        return torch.empty_strided(value.shape, strides, dtype=self.dtype, device=value.device).copy_(value.detach())
 
     def _accepts_shape(self, shape: Sequence[int]) -> bool:
         return len(shape) == len(self.shape) and all(
@@ -65,6 +70,7 @@ class ScalarArgument:
     """An argument that is a number."""
 
     name: str
+    is_anywhere: ClassVar[bool] = False
 
     def fits(self, value: object, device: torch.device) -> bool:
         """Whether it is a number."""

@@ -11,7 +11,7 @@ This is the one place that says how each is written; the frontend writes them, t
     float                       1.0 : f64 (infinities and NaN in MLIR's hexadecimal form)
     a list, a tuple             an array of these
     torch.dtype                 "dtype:float32"
-    torch.device                "device:cuda"; the call gets the device the program runs on
+    torch.device                "device:cuda:1", or "device:program": the one that the program runs on
     torch.layout                "layout:strided"
     torch.memory_format         "memory_format:channels_last"
     str                         the text itself, or "str:" and the text where it starts like one of the above
@@ -32,9 +32,27 @@ import torch
 from ..dialects import fusion
 from ..dialects.mlir import ir
 
-Constant = None | bool | int | float | str | torch.dtype | torch.device | torch.layout | torch.memory_format | list
+
+class ProgramDevice:
+    """Stands in a template of arguments for the device that the program runs on."""
+
+
+Constant = (
+    ProgramDevice
+    | None
+    | bool
+    | int
+    | float
+    | str
+    | torch.dtype
+    | torch.device
+    | torch.layout
+    | torch.memory_format
+    | list
+)
 Operand = torch.Tensor | int | float
 Call = Callable[[Sequence[Operand]], object]
+PROGRAM_DEVICE = "device:program"
 PREFIXES = ("dtype:", "device:", "layout:", "memory_format:", "str:")
 
 
@@ -56,7 +74,7 @@ def read_text(text: str) -> Constant:
     if kind == "str":
         return rest
     if kind == "device":
-        return torch.device(rest)
+        return ProgramDevice() if text == PROGRAM_DEVICE else torch.device(rest)
     expected = {"dtype": torch.dtype, "layout": torch.layout, "memory_format": torch.memory_format}[kind]
     value = getattr(torch, rest, None)
     if not isinstance(value, expected):
@@ -111,10 +129,10 @@ def read_call(op: ir.Operation) -> LibraryCall:
 
 
 def place(entry: Entry, device: torch.device) -> Entry:
-    """The entry with every device replaced by the one the program runs on."""
+    """The entry with the program's device filled in."""
     if isinstance(entry, list):
         return [place(element, device) for element in entry]
-    return device if isinstance(entry, torch.device) else entry
+    return device if isinstance(entry, ProgramDevice) else entry
 
 
 def read_entry(attribute: ir.Attribute) -> Entry:

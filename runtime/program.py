@@ -99,16 +99,18 @@ class Program:
         return value.clone() if source.is_shared else value
 
     def _device(self, inputs: Sequence[Value]) -> torch.device:
-        for value in inputs:
-            if isinstance(value, torch.Tensor):
-                if value.device.type != self._launcher.device_type:
-                    raise ValueError(
-                        f"compiled for {self._launcher.device_type}, called with a tensor on {value.device}"
-                    )
+        """Where the first tensor is that kernels read, or else the first of the right kind."""
+        kind = self._launcher.device_type
+        for argument, value in zip(self._arguments, inputs, strict=True):
+            if isinstance(value, torch.Tensor) and not argument.is_anywhere:
+                if value.device.type != kind:
+                    raise ValueError(f"{argument.name}: compiled for {kind}, called with a tensor on {value.device}")
                 return value.device
-        if self._launcher.device_type == "cuda":
+        devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
+        found = next((device for device in devices if device.type == kind), None)
+        if found is None and kind == "cuda":
             return torch.device("cuda", torch.cuda.current_device())
-        return torch.device(self._launcher.device_type)
+        return found or torch.device(kind)
 
 
 def find_function(host: ir.Module, entry: str) -> ir.Operation:
@@ -127,19 +129,21 @@ def _read_arguments(
     notes = _notes(function, "arg_attrs", len(arguments))
     given = dtypes or [None] * len(arguments)
     return [
-        _read_argument(number, value.type, note, dtype)
+        _read_argument(number, value, note, dtype)
         for number, (value, note, dtype) in enumerate(zip(arguments, notes, given, strict=True))
     ]
 
 
 def _read_argument(
-    number: int, memory: ir.Type, note: dict[str, str], dtype: torch.dtype | None
+    number: int, value: ir.Value, note: dict[str, str], dtype: torch.dtype | None
 ) -> TensorArgument | ScalarArgument:
+    memory = value.type
     name = f"argument {number}" + (f" ({note['fusion.name']})" if "fusion.name" in note else "")
     if not isinstance(memory, ir.MemRefType):
         return ScalarArgument(name)
     shape = tuple(extent if extent >= 0 else -1 for extent in memory.shape)
-    return TensorArgument(name, shape, memref_strides(memory), dtype or _noted_dtype(memory, note))
+    is_anywhere = all(use.owner.operation.name in ("fusion.extern", "func.return") for use in value.uses)
+    return TensorArgument(name, shape, memref_strides(memory), dtype or _noted_dtype(memory, note), is_anywhere)
 
 
 def _read_result_dtypes(

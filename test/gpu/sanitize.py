@@ -12,12 +12,15 @@ import argparse
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
+
+HEADING = re.compile(r"=+ ((?:Program hit|Invalid|Uninitialized|Error|Warning|Barrier|Misaligned|Race).*)")
 
 
 def run_programs(only: str) -> int:
@@ -47,11 +50,13 @@ def run_programs(only: str) -> int:
 
 
 def run_tool(tool: str, only: str) -> tuple[str, str]:
-    """(errors found, last lines of the log) of one tool."""
+    """(errors found, the kinds of error and the log's last lines) of one tool."""
     command = ["compute-sanitizer", "--tool", tool, sys.executable, __file__, "--programs", "-k", only]
     done = subprocess.run(command, capture_output=True, text=True)
-    found = SUMMARY.findall(done.stdout + done.stderr)
-    log = "\n".join((done.stdout + done.stderr).splitlines()[-12:])
+    lines = (done.stdout + done.stderr).splitlines()
+    found = SUMMARY.findall("\n".join(lines))
+    kinds = Counter(match[1] for line in lines if (match := HEADING.match(line)))
+    log = "\n".join([*(f"{count:6d} x {kind}" for kind, count in kinds.items()), *lines[-12:]])
     return (found[-1] if found else f"no summary, exit {done.returncode}"), log
 
 
