@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Self
 
-from .options import VARIABLES, Options, Settings, Value
+from .options import VARIABLES, Settings, Value
 
 _NOTHING = Settings()
 _blocks: ContextVar[tuple[Settings, ...]] = ContextVar("mlir_fusion_options", default=())
@@ -51,25 +51,23 @@ class options:  # noqa: N801 - a context manager, used as a function is
 
 @dataclass(frozen=True)
 class Captured:
-    """An entry point's defaults and the settings that hold for it from now on."""
+    """The settings that hold for an entry point from now on."""
 
-    defaults: Options
     settings: Settings
 
     def settings_now(self, call: Settings = _NOTHING) -> Settings:
         """All that is said for a call that happens now; ValueError for what the environment gets wrong."""
         return self.settings.then(Settings.from_environment(os.environ)).then(call)
 
-    def options(self, call: Settings = _NOTHING, target: str | None = None) -> Options:
-        """The options of a call that happens now; `target` is the default one there."""
-        defaults = self.defaults if target is None else replace(self.defaults, target=target)
-        return self.settings_now(call).apply(defaults)
 
-
-def capture(defaults: Options, settings: Settings = _NOTHING) -> Captured:
+def capture(settings: Settings = _NOTHING) -> Captured:
     """What holds here: the `with` blocks around, then `settings`."""
-    blocks = reduce(Settings.then, _blocks.get(), _NOTHING)
-    return Captured(defaults, blocks.then(settings))
+    return Captured(reduce(Settings.then, blocks_around(), _NOTHING).then(settings))
+
+
+def blocks_around() -> tuple[Settings, ...]:
+    """What the `with` blocks around say, the outermost first."""
+    return _blocks.get()
 
 
 def read_environment() -> tuple[str | None, ...]:

@@ -14,8 +14,6 @@ options of its own, `fast(x, _disable_options=["vectorize"])`. It can also be as
 from __future__ import annotations
 
 import functools
-import inspect
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -26,10 +24,11 @@ from ..driver.build import emit_text
 from ..driver.cache import Count
 from ..driver.options import Options, Settings
 from ..driver.runner import make_context
-from ..driver.scope import read_environment
+from ..driver.scope import Captured, capture, read_environment
 from ..targets.target import Target
-from .backend import dynamo_backend, make_compiler
+from .backend import dynamo_backend, read_settings
 from .graphs import CompiledGraph, GraphCompiler
+from .variants import Variants, compile_variant
 
 
 class Compiled(Protocol):
@@ -75,85 +74,68 @@ def compile(
         "enable_options": enable_options,
         "disable_options": disable_options,
     }
-    compiler = make_compiler("compile", settings, Options())
+    captured = capture(read_settings("compile", settings))
 
     def decorate(decorated: Callable | torch.nn.Module) -> Any:
-        calls = _Calls(decorated, compiler, dynamic or False)
-        compiled = _with_calls(decorated, calls)
-        _attach(compiled, _Inspection(decorated, compiler))
+        compiler = GraphCompiler(Options(), captured.settings)
+        compiled = _with_calls(decorated, _Calls(decorated, captured, compiler, dynamic or False))
+        _attach(compiled, _Inspection(decorated, captured, compiler))
         return compiled
 
     return decorate if function is None else decorate(function)
 
 
 class _Calls:
-    """Calls of a compiled function; those with options of their own have graphs of their own.
+    """Finds what is compiled for the options of a call: what was captured, the environment of now, the call's own.
 
-    So the backward pass of a call has the options of its forward pass, whenever and in whatever thread it runs.
+    Each set of options has graphs of its own, so the backward pass of a call has the options of its forward pass,
+    whenever and in whatever thread it runs, and what is compiled later for other shapes has them too.
     """
 
-    def __init__(self, original: Callable, compiler: GraphCompiler, dynamic: bool) -> None:
-        self._original, self._compiler, self._dynamic = original, compiler, dynamic
-        self.plain = torch.compile(original, backend=dynamo_backend(compiler), dynamic=dynamic)
-        self._checked: tuple[str | None, ...] = ()
-        self._variants: dict[tuple, Any] = {}
-        self._lock = threading.Lock()
+    def __init__(
+        self, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler, dynamic: bool
+    ) -> None:
+        self._captured = captured
+        self._variants = Variants(
+            lambda settings: compile_variant(original, dynamo_backend(compiler.under(settings)), dynamic)
+        )
+        self._last: tuple[object, Callable] | None = None
 
-    def __call__(
-        self,
-        plain: Callable,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        enable: Sequence[str],
-        disable: Sequence[str],
-    ) -> Any:
-        """Calls `plain`, or what is compiled for these options."""
-        if (environment := read_environment()) != self._checked:
-            # Here and not where Dynamo would wrap what is raised
-            self._compiler.captured.settings_now()
-            self._checked = environment
-        if not enable and not disable:
-            return plain(*args, **kwargs)
-        return self._variant(Settings.read(enable, disable, "call"))(*args, **kwargs)
-
-    def _variant(self, call: Settings) -> Callable:
-        key = tuple(sorted(call.values.items()))
-        with self._lock:
-            if key not in self._variants:
-                backend = dynamo_backend(self._compiler.for_call(call))
-                self._variants[key] = torch.compile(self._original, backend=backend, dynamic=self._dynamic, **_ISOLATED)
-            return self._variants[key]
-
-
-# Where torch has it: variants don't count as recompilations of one another
-_ISOLATED: dict[str, Any] = (
-    {"isolate_recompiles": True} if "isolate_recompiles" in inspect.signature(torch.compile).parameters else {}
-)
+    def find(self, enable: Sequence[str], disable: Sequence[str]) -> Callable:
+        """What runs a call with these options of its own; ValueError for what is wrong on any level."""
+        environment, last = read_environment(), self._last
+        if not enable and not disable and last is not None and last[0] == environment:
+            return last[1]
+        call = Settings.read(enable, disable, "call")
+        found = self._variants.get(self._captured.settings_now(call))
+        if not call.values:
+            self._last = environment, found
+        return found
 
 
 def _with_calls(original: Callable | torch.nn.Module, calls: _Calls) -> Any:
-    """What torch.compile gives, but taking `_enable_options` and `_disable_options`."""
-    compiled = calls.plain
-    plain = compiled.forward if isinstance(original, torch.nn.Module) else compiled  # pyright: ignore
+    """What is called like the original, but takes `_enable_options` and `_disable_options`; a module stays one."""
+    is_module = isinstance(original, torch.nn.Module)
 
-    @functools.wraps(original.forward if isinstance(original, torch.nn.Module) else original)
+    @functools.wraps(original.forward if is_module else original)
     def call(
         *args: Any, _enable_options: Sequence[str] = (), _disable_options: Sequence[str] = (), **kwargs: Any
     ) -> Any:
-        return calls(plain, args, kwargs, _enable_options, _disable_options)
+        return calls.find(_enable_options, _disable_options)(*args, **kwargs)
 
-    if isinstance(original, torch.nn.Module):
-        object.__setattr__(compiled, "forward", call)
-        return compiled
-    object.__setattr__(call, "_torchdynamo_orig_callable", original)
-    return call
+    if not is_module:
+        object.__setattr__(call, "_torchdynamo_orig_callable", original)
+        return call
+    compiled = torch.compile(original, backend="eager")
+    object.__setattr__(compiled, "forward", call)
+    return compiled
 
 
 class _Inspection:
     """The methods of `Compiled` besides the call."""
 
-    def __init__(self, original: Callable, compiler: GraphCompiler) -> None:
-        self._original, self._compiler = original, compiler
+    def __init__(self, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler) -> None:
+        self._original, self._captured, self._compiler = original, captured, compiler
 
     def ir(self, stage: str = "region") -> str:
         return "".join(str(_text_of(graph, stage)) for graph in self._graphs())
@@ -165,7 +147,7 @@ class _Inspection:
         return self.ir("ptx")
 
     def lower(self, *args: Any, **kwargs: Any) -> _Inspection:
-        trace(self._original, self._compiler, args, kwargs)
+        trace(self._original, self._compiler.under(self._captured.settings_now()), args, kwargs)
         return self
 
     def cache_info(self) -> dict[str, Count]:
@@ -179,11 +161,8 @@ class _Inspection:
 
 def trace(function: Callable, compiler: GraphCompiler, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Compiles `function` for these arguments with `compiler`, without running what was compiled."""
-    before, compiler.dry = compiler.dry, True
-    try:
-        torch.compile(function, backend=dynamo_backend(compiler), dynamic=False)(*args, **kwargs)
-    finally:
-        compiler.dry = before
+    backend = dynamo_backend(compiler.under(compiler.settings, dry=True))
+    compile_variant(function, backend, dynamic=False)(*args, **kwargs)
 
 
 def _text_of(graph: CompiledGraph, stage: str) -> str | bytes:

@@ -17,9 +17,10 @@ from ..dialects.mlir import ir, register_torch
 from ..driver.options import Options
 from ..driver.report import FunctionReport, print_table, report
 from ..driver.runner import make_context
-from .backend import make_compiler
+from ..driver.scope import capture
+from .backend import read_settings
 from .compile import trace
-from .graphs import CompiledGraph
+from .graphs import CompiledGraph, GraphCompiler
 
 COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", "peak_bytes", "source_peak_bytes")
 
@@ -66,9 +67,10 @@ def explain(
 
     Raises ValueError for a fusion type or a target that is not allowed.
     """
-    compiler = make_compiler("explain", {"fusion_type": fusion_type, "target": target}, Options())
+    said = read_settings("explain", {"fusion_type": fusion_type, "target": target})
+    compiler = GraphCompiler(Options(), capture(said).settings_now())
     trace(getattr(function, "_torchdynamo_orig_callable", function), compiler, inputs, keywords)
-    return _explanation(tuple(compiler.graphs), compiler.captured.options().fusion_type)
+    return _explanation(tuple(compiler.graphs), compiler.settings.apply(compiler.defaults).fusion_type)
 
 
 def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str) -> Explanation:

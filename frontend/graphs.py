@@ -8,7 +8,6 @@ specialised: a graph with symbols is traced again, and compiled, for each set of
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +19,6 @@ from ..driver.build import Artifact, PtxCode, build
 from ..driver.cache import Counts
 from ..driver.options import Options, Settings
 from ..driver.runner import print_module
-from ..driver.scope import Captured, read_environment
 from ..runtime.cuda import CudaLauncher
 from ..runtime.native import NativeLauncher
 from ..runtime.program import Program
@@ -43,21 +41,21 @@ class CompiledGraph:
 
 @dataclass
 class GraphCompiler:
-    """Compiles the graphs of one `compile` call and keeps what `ir()` and `explain` print.
+    """Compiles graphs under one set of options and keeps what `ir()` and `explain` print.
 
     Where no target is said, it is the processor that the inputs are on. A dry one builds everything and runs nothing.
-    `call` is what a call says itself.
     """
 
-    captured: Captured
-    call: Settings = field(default_factory=Settings)
+    defaults: Options
+    settings: Settings
+    """What is said on all levels."""
     dry: bool = False
     graphs: list[CompiledGraph] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
-    def for_call(self, call: Settings) -> GraphCompiler:
-        """The same for calls that say something themselves; what it compiles is noted here too."""
-        return replace(self, call=call)
+    def under(self, settings: Settings, dry: bool = False) -> GraphCompiler:
+        """The same for other settings; what it compiles is noted here too."""
+        return replace(self, settings=settings, dry=dry)
 
     def compile(self, graph: fx.GraphModule, inputs: Sequence[object]) -> Runner:
         """A function from the list of the graph's arguments, which it empties, to the list of its results."""
@@ -69,7 +67,7 @@ class GraphCompiler:
             return _left_to_pytorch(graph)
         constants = _constants_to_arguments(graph)
         returned, kept = _keep_tensor_outputs(graph)
-        run = _Variants(self, graph, _processor(inputs))
+        run = self._build(graph, self.settings.apply(replace(self.defaults, target=_processor(inputs))))
         is_tensor = [isinstance(value, torch.Tensor) for value in inputs]
 
         def call(arguments: list) -> list:
@@ -93,7 +91,7 @@ class GraphCompiler:
 
         return call
 
-    def build(self, graph: fx.GraphModule, options: Options) -> Runner:
+    def _build(self, graph: fx.GraphModule, options: Options) -> Runner:
         """A function that runs `graph`, compiled under these options."""
         imported = import_graph(graph.graph, options.matmul)
         self.graphs.append(CompiledGraph(print_module(imported.module.operation), options, imported.library))
@@ -108,38 +106,6 @@ class GraphCompiler:
             return program[0](*tensors)
 
         return run
-
-
-class _Variants:
-    """A graph, compiled once for each set of options that it is called under.
-
-    The environment may have changed between two calls, so it is looked at in each. What was compiled keeps its
-    options: under others, another program is made.
-    """
-
-    def __init__(self, compiler: GraphCompiler, graph: fx.GraphModule, processor: str) -> None:
-        """Compiles it for the options of now, so that what is wrong with them or the graph is told at once."""
-        self._compiler, self._graph, self._processor = compiler, graph, processor
-        self._known: dict[tuple, Runner] = {}
-        self._lock = threading.Lock()
-        self._current = self._find()
-
-    def __call__(self, tensors: list) -> list:
-        """Runs the variant of now."""
-        environment, run = self._current
-        if environment != read_environment():
-            environment, run = self._current = self._find()
-        return run(tensors)
-
-    def _find(self) -> tuple[object, Runner]:
-        compiler, environment = self._compiler, read_environment()
-        options = compiler.captured.options(compiler.call, self._processor)
-        # Options that affect the runtime alone need no other code
-        key = tuple(options.affecting("codegen").items())
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = compiler.build(self._graph, options)
-            return environment, self._known[key]
 
 
 def _processor(inputs: Sequence[object]) -> str:

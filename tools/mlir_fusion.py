@@ -77,8 +77,9 @@ PAGE = """# Options
 Made by `mlir-fusion options --markdown`. Where options are set, lowest first: the entry point's defaults;
 `with mlir_fusion.options(...)` and the arguments of `compile`, captured when it returns; the environment
 (`MLIR_FUSION_ENABLE=a,b`, `MLIR_FUSION_DISABLE=c`, `MLIR_FUSION_OPTIONS=name=value,...`), read at every call; the
-call's own `_enable_options` and `_disable_options`. A later level wins. *Affects* is the first stage that an option
-changes; the results of earlier stages are reused.
+call's own `_enable_options` and `_disable_options`. A later level wins. (PyTorch tells a backend nothing before the
+first call: for `torch.compile(backend="mlir_fusion")` the blocks that count are those around a call.) *Affects* is
+the first stage that an option changes; the results of earlier stages are reused.
 
 {}"""
 

@@ -1,6 +1,5 @@
 """Options: levels, values, and what is said about mistakes."""
 
-from dataclasses import replace
 from threading import Event, Thread
 
 import pytest
@@ -86,13 +85,14 @@ def test_the_fusion_type_that_an_argument_and_a_list_name_is_one_level_too():
 def test_each_level_wins_over_those_below(monkeypatch):
     monkeypatch.setenv("MLIR_FUSION_OPTIONS", "max_region_ops=5")
     with options(max_region_ops=2, horizontal=False), options(disable_options=["fma"], max_region_ops=3):
-        captured = capture(Options(fusion_type="dataflow"), Settings.read(["horizontal"]))
-    expected = Options(fusion_type="dataflow", max_region_ops=5, fma=False)
-    assert captured.options() == expected
-    assert captured.options(Settings.read(["max_region_ops=9", "fma"])) == replace(expected, max_region_ops=9, fma=True)
+        captured = capture(Settings.read(["horizontal"]))
+    assert captured.settings_now().values == {"horizontal": True, "fma": False, "max_region_ops": 5}
+    call = Settings.read(["max_region_ops=9", "fma"])
+    assert captured.settings_now(call).values == {"horizontal": True, "fma": True, "max_region_ops": 9}
     monkeypatch.setenv("MLIR_FUSION_OPTIONS", "fusion_type=none")
-    assert captured.options() == Options(fusion_type="none", max_region_ops=3, fma=False)
-    assert capture(Options(), Settings()).settings == Settings()
+    expected = Options(fusion_type="none", max_region_ops=3, fma=False)
+    assert captured.settings_now().apply(Options(fusion_type="dataflow")) == expected
+    assert capture().settings == Settings()
 
 
 def test_a_block_ends_even_if_it_fails_and_may_be_entered_again():
@@ -100,7 +100,7 @@ def test_a_block_ends_even_if_it_fails_and_may_be_entered_again():
     for _ in range(2):
         with pytest.raises(KeyError), block, block:
             raise KeyError
-        assert capture(Options(), Settings()).settings == Settings()
+        assert capture().settings == Settings()
 
 
 def test_a_block_holds_in_its_own_thread_only():
@@ -111,17 +111,17 @@ def test_a_block_holds_in_its_own_thread_only():
         with block:
             inside.set()
             looked.wait(10)
-            seen.append(capture(Options()).options())
+            seen.append(capture().settings.values)
 
     thread = Thread(target=enter)
     thread.start()
     inside.wait(10)
     with options(fma=True):
-        seen.append(capture(Options(), Settings()).options())
+        seen.append(capture().settings.values)
         looked.set()
         thread.join()
-        assert seen == [Options(), Options(fma=False)]
-        assert capture(Options(), Settings()).settings.values == {"fma": True}
+        assert seen == [{"fma": True}, {"fma": False}]
+        assert capture().settings.values == {"fma": True}
 
 
 def test_an_unknown_option_in_a_block_names_it():

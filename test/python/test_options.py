@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from mlir_fusion.driver.options import Declaration, declarations
+from mlir_fusion.driver.options import Declaration, Options, declarations
+from mlir_fusion.frontend import graphs as graphs_module
+from mlir_fusion.frontend import variants
 from torch import Tensor, nn
 
 import mlir_fusion
@@ -82,13 +84,98 @@ def test_the_environment_is_read_at_every_call_of_what_torch_compiled(monkeypatc
     check(fast, 4, 8)
 
 
+@pytest.fixture
+def built(monkeypatch) -> list[Options]:
+    """The options of every graph that is compiled, in order."""
+    seen: list[Options] = []
+    plain = graphs_module.build
+
+    def build(module: Any, options: Options, counts: Any) -> Any:
+        seen.append(options)
+        return plain(module, options, counts)
+
+    monkeypatch.setattr(graphs_module, "build", build)
+    return seen
+
+
+def test_what_torch_compiled_follows_the_environment_and_the_blocks_around_its_calls(monkeypatch, built: list[Options]):
+    options = {"enable_options": ["max_region_ops=7"]}
+    fast = torch.compile(f, backend="mlir_fusion", dynamic=False, options=options)  # pyright: ignore
+    for _ in range(2):
+        check(fast, 4, 8)
+        with mlir_fusion.options("none"):
+            check(fast, 4, 8)
+        monkeypatch.setenv("MLIR_FUSION_OPTIONS", "fusion_type=consecutive")
+        check(fast, 4, 8)
+        with mlir_fusion.options("none"):
+            check(fast, 3, 16)
+        monkeypatch.delenv("MLIR_FUSION_OPTIONS")
+    assert [options.fusion_type for options in built] == ["dataflow", "none", "consecutive", "consecutive"]
+    assert {options.max_region_ops for options in built} == {7}
+
+
+def test_two_things_that_torch_compiled_share_no_graph_of_other_options(built: list[Options]):
+    for fusion_type in ("none", "dataflow"):
+        with mlir_fusion.options(fusion_type):
+            check(torch.compile(f, backend="mlir_fusion"), 4, 8)
+    assert [options.fusion_type for options in built] == ["none", "dataflow"]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("entry", ["compile", "torch.compile"])
+def test_a_backward_pass_has_the_options_of_its_forward_pass(
+    entry: str, dynamic: bool, monkeypatch, built: list[Options]
+):
+    fast = (
+        mlir_fusion.compile(f, fusion_type="dataflow", dynamic=dynamic)
+        if entry == "compile"
+        else torch.compile(f, backend="mlir_fusion", dynamic=dynamic)
+    )
+    inputs, results = [], []
+    for rows, setting in ((4, "none"), (4, "consecutive"), (5, "none"), (5, "dataflow")):
+        monkeypatch.setenv("MLIR_FUSION_OPTIONS", f"fusion_type={setting}")
+        inputs.append(torch.randn(rows, 8, requires_grad=True))
+        results.append(fast(inputs[-1]))
+    monkeypatch.setenv("MLIR_FUSION_OPTIONS", "fusion_type=dataflow,max_region_ops=5")
+    for x, y in reversed(list(zip(inputs, results, strict=True))):
+        expected = f(x)
+        torch.testing.assert_close(y, expected)
+        grads = [torch.autograd.grad(result.sum(), x)[0] for result in (y, expected)]
+        torch.testing.assert_close(*grads)
+    assert all(options.max_region_ops != 5 for options in built)
+    kinds = [options.fusion_type for options in built]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"none": 4, "consecutive": 2, "dataflow": 2}
+
+
+def test_more_sets_of_options_than_dynamo_recompiles_for(built: list[Options]):
+    fast = mlir_fusion.compile(f)
+    for most in range(1, 12):
+        check(fast, 4, 8, _enable_options=[f"max_region_ops={most}"])
+    assert [options.max_region_ops for options in built] == list(range(1, 12))
+
+
+def test_without_isolated_recompilations_variants_have_code_of_their_own(monkeypatch, built: list[Options]):
+    """As where PyTorch is older."""
+    monkeypatch.setattr(variants, "ISOLATES", False)
+    for function in (f, nn.Sequential(nn.GELU(), nn.Softmax(-1))):
+        built.clear()
+        fast, x = mlir_fusion.compile(function), torch.randn(4, 8)
+        for most in range(1, 12):
+            torch.testing.assert_close(fast(x, _enable_options=[f"max_region_ops={most}"]), function(x))
+        assert [options.max_region_ops for options in built] == list(range(1, 12))
+
+
 def test_a_runtime_option_compiles_nothing(monkeypatch):
     fast = mlir_fusion.compile(f)
     check(fast, 4, 8)
     before = fast.cache_info()
     monkeypatch.setenv("MLIR_FUSION_DISABLE", "disk_cache")
     check(fast, 4, 8)
-    assert fast.cache_info() == before
+    after = fast.cache_info()
+    assert {stage: count.misses for stage, count in after.items()} == {
+        stage: count.misses for stage, count in before.items()
+    }
+    assert after["kernels"].hits > before["kernels"].hits
 
 
 def test_a_schedule_option_reuses_the_regions(cold: Path):
