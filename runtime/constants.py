@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -12,6 +13,43 @@ from .dtypes import dtype_of
 
 NARROW = {"bf16", "f8E4M3FN", "f8E5M2"}
 """Element types that numpy lacks, and the bindings therefore don't hand out."""
+
+
+RESOURCE = re.compile(r'^ *("[^"]*"|[\w.$-]+): "0x([0-9A-Fa-f]*)"', re.MULTILINE)
+"""An entry of the section of resources at the end of a module's text."""
+RESOURCE_HEADER = 4
+"""Bytes in front of a resource's data, which hold its alignment."""
+
+
+class Constants:
+    """The global constants of a module."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self._module = module
+        operations = (op.operation for op in module.body.operations)
+        self._globals = {
+            ir.StringAttr(op.attributes["sym_name"]).value: op for op in operations if op.name == "memref.global"
+        }
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """A constant as a new tensor on the CPU; ValueError where the module does not have its values."""
+        if name not in self._globals:
+            raise ValueError(f"the module has no constant @{name}")
+        attribute = self._globals[name].attributes["initial_value"]
+        if isinstance(attribute, ir.DenseElementsAttr):
+            return constant_tensor(attribute)
+        key = str(attribute)[len("dense_resource<") :].rpartition("> :")[0]
+        if key not in self._resources:
+            raise ValueError(f"{self._globals[name].location}: the module does not have the values of {attribute}")
+        shaped = ir.ShapedType(attribute.type)
+        data = bytearray.fromhex(self._resources[key])[RESOURCE_HEADER:]
+        return torch.frombuffer(data, dtype=dtype_of(shaped.element_type)).reshape(list(shaped.shape)).clone()
+
+    @functools.cached_property
+    def _resources(self) -> dict[str, str]:
+        """The bindings don't hand out a resource's data, but its text is printed with the module."""
+        text = self._module.operation.get_asm(assume_verified=True)
+        return dict(RESOURCE.findall(text[text.rfind("{-#") :]))
 
 
 def constant_tensor(attribute: ir.Attribute) -> torch.Tensor:

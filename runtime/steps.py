@@ -19,7 +19,7 @@ import torch
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .arguments import row_major_strides
-from .constants import constant_tensor
+from .constants import Constants
 from .dtypes import dtype_named, dtype_of
 from .extern_call import Call, read_call
 from .launch import Launch, Launched, Launcher, is_pointer
@@ -57,7 +57,7 @@ class Planner:
         self.written_arguments: list[int] = []
         self.has_library_calls = False
         self.first_argument = FIRST
-        self._host = host
+        self._global_constants = Constants(host)
         self._launcher = launcher
         self._slots: dict[ir.Value, int] = {}
         self._addresses: dict[ir.Value, Address] = {}
@@ -183,7 +183,7 @@ class Planner:
     def get_global(self, op: ir.Operation) -> None:
         slot = self._root(op.results[0])
         self._shared.add(slot)
-        values = _global_value(self._host, ir.FlatSymbolRefAttr(op.attributes["name"]).value)
+        values = self._global_constants.tensor(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
         made: dict[torch.device, torch.Tensor] = {}
 
         def step(frame: Frame) -> None:
@@ -400,11 +400,3 @@ def _leaf(attribute: ir.Attribute) -> str:
     if isinstance(attribute, ir.FlatSymbolRefAttr):
         return attribute.value
     return ir.SymbolRefAttr(attribute).value[-1]
-
-
-def _global_value(host: ir.Module, name: str) -> torch.Tensor:
-    for op in host.body.operations:
-        operation = op.operation
-        if operation.name == "memref.global" and ir.StringAttr(operation.attributes["sym_name"]).value == name:
-            return constant_tensor(operation.attributes["initial_value"])
-    raise ValueError(f"the module has no constant @{name}")

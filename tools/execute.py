@@ -24,7 +24,7 @@ LARGEST_INDEX = 2
 
 def run(module: ir.Module, variants: Sequence[Options], seed: int) -> str:
     """Calls `@main` compiled by the first options; by the second ones too, if any, to tell the difference."""
-    text = str(module)
+    text = module.operation.get_asm(enable_debug_info=True)
     results = []
     for options in variants:
         with module.context:
@@ -49,7 +49,11 @@ def _call(artifact: Artifact, seed: int) -> list[Value]:
     code = artifact.code
     launcher = CudaLauncher(code.kernels) if isinstance(code, PtxCode) else NativeLauncher(code)
     inputs = random_inputs(artifact.host, seed, launcher.device_type)
-    return Program(artifact.host, launcher)(*inputs)
+    try:
+        program = Program(artifact.host, launcher)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return program(*inputs)
 
 
 def _name(function: ir.Operation) -> str:

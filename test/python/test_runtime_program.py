@@ -207,6 +207,26 @@ def test_a_constant_is_returned_as_a_copy() -> None:
     assert run()[1].tolist() == [7, 7, 7]
 
 
+RESOURCE = """
+memref.global "private" constant @c : memref<3xbf16> = dense_resource<"layer/w.1">
+func.func @main() -> memref<3xbf16> {
+  %c = memref.get_global @c : memref<3xbf16>
+  return %c : memref<3xbf16>
+}
+"""
+
+
+def test_a_constant_may_be_a_resource() -> None:
+    data = '{-# dialect_resources: { builtin: { other: "0x0100000000", "layer/w.1": "0x02000000803F40C00001" } } #-}'
+    (values,) = program(RESOURCE + data)()
+    assert values.tolist() == [1.0, -3.0, 2.3509887016445750e-38]
+
+
+def test_a_resource_without_its_values_is_named() -> None:
+    with pytest.raises(ValueError, match="does not have the values of dense_resource"):
+        program(RESOURCE)()
+
+
 def test_arguments_that_lie_differently_are_copied() -> None:
     launcher = NumpyLauncher(double=(double, [FLOATS, FLOATS]))
     run = program(DOUBLE, launcher)
