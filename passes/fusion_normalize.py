@@ -46,6 +46,7 @@ from .errors import PassFailure
 from .memory_operands import MemoryOperands
 from .merge_roundings import merge_roundings
 from .narrow_floats import FAST_MATH, Precision, widen
+from .overwritten import pin, separate_overwritten, unpin
 from .pass_base import Pass, check_choice
 from .simplify_math import simplify
 from .tidy_generics import tidy
@@ -84,6 +85,7 @@ class FusionNormalize(Pass):
     def run(self, module: ir.Module) -> None:
         for function in _functions(module):
             decompose_softmax(function)
+            pin(function)
         _run(TO_GENERICS, module)
         for op in list(_operations(module)):
             _restore_fill(op)
@@ -92,6 +94,8 @@ class FusionNormalize(Pass):
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
         _run(CLEAN, module)
         for function in _functions(module):
+            unpin(function)
+            separate_overwritten(function)
             MemoryOperands(function).rewrite()
             _erase_dead(function)
 

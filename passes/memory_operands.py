@@ -40,7 +40,7 @@ class MemoryOperands:
             return
         if traced.root == source:
             return
-        if _is_overwritten(traced.root):
+        if views.is_overwritten(traced.root):
             op.operands[0] = self._node(source, ir.InsertionPoint.after(source.owner))
             return
         op.results[0].replace_all_uses_with(self._place(traced, op.results[0], op))
@@ -62,7 +62,7 @@ class MemoryOperands:
         if views.static_shape(value) is None:
             return self._node(value, point)
         traced = self._trace(value, point)
-        if _is_overwritten(traced.root):
+        if views.is_overwritten(traced.root):
             return self._node(value, ir.InsertionPoint.after(value.owner))
         stated = View(traced.view.offset, traced.view.sizes, tuple(strides or traced.view.strides))
         if not traced.view.same_memory(stated):
@@ -135,20 +135,6 @@ def _is_in_memory(value: ir.Value) -> bool:
 
 def _is_copy(value: ir.Value) -> bool:
     return not isinstance(value.owner, ir.Block) and views.is_copy(value.owner.operation)
-
-
-def _is_overwritten(root: ir.Value) -> bool:
-    """Whether a library call may write the memory of `root`, which a view of it would then see."""
-    for use in root.uses:
-        user = use.owner.operation
-        if fusion.is_op(user, "view") and _is_overwritten(user.results[0]):
-            return True
-        if not fusion.is_op(user, "extern"):
-            continue
-        tied = {operand for operand, _ in fusion.tied_operands(user)}
-        if use.operand_number in tied or "opaque" in fusion.extern_effects(user):
-            return True
-    return False
 
 
 def _view(traced: Traced, type_: ir.Type) -> ir.Value:

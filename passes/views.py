@@ -162,6 +162,20 @@ def is_copy(op: ir.Operation) -> bool:
     )
 
 
+def is_overwritten(value: ir.Value) -> bool:
+    """Whether a library call may write the memory of `value`, which a view of it would then see."""
+    for use in value.uses:
+        user = use.owner.operation
+        if fusion.is_op(user, "view") and is_overwritten(user.results[0]):
+            return True
+        if not fusion.is_op(user, "extern"):
+            continue
+        tied = {operand for operand, _ in fusion.tied_operands(user)}
+        if use.operand_number in tied or "opaque" in fusion.extern_effects(user):
+            return True
+    return False
+
+
 def trace(value: ir.Value) -> Traced | None:
     """The owner of the memory that `value` is, and how `value` lies in it; None if strides can't say it."""
     step = step_of(value)
@@ -179,7 +193,7 @@ def step_of(value: ir.Value) -> Callable[[View], View | None] | None:
     if isinstance(owner, ir.Block) or static_shape(value) is None:
         return None
     op = owner.operation
-    if op.name not in STEPS or (generics.is_generic(op) and not is_copy(op)):
+    if op.name not in STEPS or (generics.is_generic(op) and (not is_copy(op) or is_overwritten(value))):
         return None
     return partial(STEPS[op.name], op)
 
