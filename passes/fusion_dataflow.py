@@ -23,14 +23,14 @@ No operation is lost: one whose result nobody uses is computed in some region an
 sizes a merge is refused unless it is good for all sizes (ceiling.py).
 
 groups.py decides what is legal, live_profile.py what memory allows, merge_search.py what is tried in which order;
-memory_order.py improves the order, recompute.py finds what to compute again.
+memory_order.py improves the order, recompute.py finds what to compute again. fusion-segment may have to take some of
+it back, once it knows what a kernel can do, and finds in `fusion.source` what the source was (source_order.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 from ..dialects.mlir import ir
@@ -38,22 +38,17 @@ from . import graph
 from .ceiling import Ceiling
 from .fuel import NO_LIMIT, Fuel, check_fuel
 from .graph import Graph
+from .group_plan import merge_within_peak, parts_of
 from .groups import Groups
 from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
 from .live_profile import LiveProfile
-from .memory_order import low_peak_order
 from .merge_search import MergeSearch
 from .outline import Part, outline
 from .pass_base import Pass
-from .plan import (
-    bytes_moved,
-    kept_memories,
-    memory_sizes,
-    plan_peak,
-    predecessors_of,
-    steps_of,
-)
+from .plan import bytes_moved, source_peak
 from .recompute import Recomputation, adopt
+from .size_classes import size_classes
+from .source_order import note_source
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,15 @@ class FusionDataflow(Pass):
         fuel = Fuel(self.fuel)
         for function in graph.functions(module):
             dependences = graph.build(function)
-            outline(dependences, fuel.limit(dependences, self.plan(dependences)))
+            parts = self.plan(dependences)
+            self._note_source(function, dependences, parts)
+            outline(dependences, fuel.limit(dependences, parts))
+
+    def _note_source(self, function: ir.Operation, dependences: Graph, parts: Sequence[Part]) -> None:
+        """Tells fusion-segment what it may have to go back to; not if fuel runs out, which ends the guarantee."""
+        merged = any(len(part.nodes) + len(part.recomputed) > 1 for part in parts)
+        if merged and self.memory_aware and self.fuel == NO_LIMIT and size_classes(dependences).count == 1:
+            note_source(function, parts, source_peak(dependences))
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""
@@ -89,43 +92,26 @@ class FusionDataflow(Pass):
             return parts
         return self._merge(_grouped(dependences, runs), ceiling)
 
+    def _may_share(self, groups: Groups, one: int, other: int) -> bool:
+        """Whether two groups may be one region, if no path leads from one to the other through a third."""
+        ops = len(groups.members[one]) + len(groups.members[other])
+        return why_not_this_size(ops, self.max_region_ops) is None
+
     def _merge(self, groups: Groups, ceiling: Ceiling | None) -> list[Part]:
         """Merges from `groups` on, and orders the result for a low peak."""
         profile = LiveProfile(groups, ceiling) if ceiling is not None else None
-        search = MergeSearch(groups, profile, self.horizontal, self.max_region_ops)
-        search.run()
-        if profile is not None and _lower_peak(groups, profile):
-            search.retry_refused()
-            _lower_peak(groups, profile)
+        search = MergeSearch(groups, profile, self.horizontal, self._may_share)
+        if profile is None:
+            search.run()
+        else:
+            merge_within_peak(groups, profile, search)
         if self.horizontal:
             search.save_launches()
         if not self.recompute:
-            return _parts(groups)
+            return parts_of(groups)
         recomputation = Recomputation(groups, profile, self.max_region_ops)
         recomputation.run()
-        return adopt(groups.graph, _parts(groups, recomputation.extra))
-
-
-def _parts(groups: Groups, extra: Mapping[int, set[int]] = MappingProxyType({})) -> list[Part]:
-    return [
-        Part(tuple(sorted(groups.members[group])), tuple(sorted(extra.get(group, ())))) for group in groups.in_order()
-    ]
-
-
-def _lower_peak(groups: Groups, profile: LiveProfile) -> bool:
-    """Puts the groups in an order with a lower peak, if one is found; with dynamic sizes none is looked for."""
-    if not profile.ceiling.is_a_number:
-        return False
-    graph, current = groups.graph, _parts(groups)
-    order = low_peak_order(
-        steps_of(graph, current), predecessors_of(graph, current), memory_sizes(graph), kept_memories(graph)
-    )
-    if plan_peak(graph, [current[number] for number in order]) >= profile.peak():
-        return False
-    in_order = groups.in_order()
-    groups.move({in_order[number]: slot for slot, number in enumerate(order)})
-    profile.rebuild()
-    return True
+        return adopt(groups.graph, parts_of(groups, recomputation.extra))
 
 
 def _runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:

@@ -3,7 +3,8 @@
 A fusion pass decides what belongs together; what one kernel can do is decided here. A region that one family
 (other than generic) accepts whole becomes one `fusion.kernel`. Otherwise its operations, in order, each join
 the latest kernel that may hold them, or start a new one. Kernels of a region are numbered so that each needs
-only earlier ones, hence the result is acyclic and in order by construction.
+only earlier ones, hence the result is acyclic and in order by construction. After fusion-dataflow the peak of live
+bytes stays within the source's (keep_peak.py), if that needs other kernels.
 
 Before: fusion.region ops. After: fusion.kernel ops on tensors, without schedules; no regions.
 
@@ -24,10 +25,12 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from .errors import PassFailure
 from .graph import Graph, build, functions
+from .keep_peak import dissolve, keep_peak
 from .kernel_body import KernelBody, UnsupportedError
 from .outline import Part, outline
 from .pass_base import Pass
 from .schedules import FAMILIES
+from .source_order import mark_places, unmark_places
 from .structured import Generic
 
 NEAREST_KERNELS = 8  # how many of the last kernels an operation may join
@@ -44,13 +47,23 @@ class FusionSegment(Pass):
     def run(self, module: ir.Module) -> None:
         taken: set[str] = set()
         for function in functions(module):
-            operations = [op.operation for op in function.regions[0].blocks[0].operations]
-            for region in operations:
-                if fusion.is_op(region, "region"):
-                    _segment(region, taken)
+            peak = mark_places(function)
+            for region in _regions(function):
+                _segment(region)
+            if peak is not None:
+                keep_peak(function, peak)
+            unmark_places(function)
+            for region in _regions(function):
+                _become_kernel(region, taken)
 
 
-def _segment(region: ir.Operation, taken: set[str]) -> None:
+def _regions(function: ir.Operation) -> list[ir.Operation]:
+    operations = [op.operation for op in function.regions[0].blocks[0].operations]
+    return [op for op in operations if fusion.is_op(op, "region")]
+
+
+def _segment(region: ir.Operation) -> None:
+    """Cuts a region until each piece is a kernel."""
     if not len(region.results):
         region.erase()  # pure, and nobody uses what it computes
         return
@@ -58,11 +71,11 @@ def _segment(region: ir.Operation, taken: set[str]) -> None:
     graph = build(region)
     groups = _partition(graph)
     if len(groups) == 1:
-        _become_kernel(region, taken)
         return
     outline(graph, [Part(tuple(group)) for group in groups])
-    for inner in _dissolve(region):
-        _segment(inner, taken)
+    for inner in dissolve(region):
+        if fusion.is_op(inner, "region"):
+            _segment(inner)
 
 
 def _refuse_what_no_schedule_computes(region: ir.Operation) -> None:
@@ -127,20 +140,6 @@ class _Judge:
             return value in graph.numbers and value not in made
 
         return KernelBody(outputs or [graph.values[numbers[-1]]], is_input, self._generics)
-
-
-def _dissolve(region: ir.Operation) -> list[ir.Operation]:
-    """Puts what is inside `region` in its place; returns the regions among it."""
-    block = region.regions[0].blocks[0]
-    for argument, operand in zip(list(block.arguments), list(region.operands), strict=True):
-        argument.replace_all_uses_with(operand)
-    for result, value in zip(list(region.results), fusion.terminator(region).operands, strict=True):
-        result.replace_all_uses_with(value)
-    moved = [op.operation for op in block.operations if op.operation.name != "fusion.yield"]
-    for op in moved:
-        op.move_before(region)
-    region.erase()
-    return [op for op in moved if fusion.is_op(op, "region")]
 
 
 def _become_kernel(region: ir.Operation, taken: set[str]) -> None:

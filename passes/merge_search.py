@@ -6,7 +6,7 @@ else uses. The pair that saves most is tried first, of equals the closest one; e
 neighbours would save, so a pair taken from the queue is weighed again, and put back if it has become
 lighter. A pair is merged if
 
-    - the region may be that large;
+    - they may share a region at all (`may_share`);
     - no path leads from one to the other through a third group (groups.py);
     - there is a slot for the merged group that keeps the peak within the limit (live_profile.py): that of the
       consumer, that of the producer, or one between those that must come before and those that must come after.
@@ -19,11 +19,10 @@ Every step costs about the logarithm of the queue's length, or the size of the s
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..dialects.mlir import ir
 from .groups import Between, Groups
-from .legality import why_not_this_size
 from .live_profile import LiveProfile
 
 SIBLINGS = 4
@@ -46,13 +45,14 @@ class MergeSearch:
         groups: Groups,
         profile: LiveProfile | None,
         horizontal: bool,
-        max_region_ops: int,
+        may_share: Callable[[Groups, int, int], bool],
     ) -> None:
+        """`may_share` says whether two groups may be one, as far as their size or kind decides."""
         self.groups = groups
         self.sizes = groups.graph.sizes
         self.profile = profile
         self.horizontal = horizontal
-        self.max_region_ops = max_region_ops
+        self.may_share = may_share
         self.queue: list[tuple[int, int, Pair]] = []
         self.queued: dict[Pair, int] = {}
         self.waiting: dict[int, list[Pair]] = {}
@@ -125,9 +125,7 @@ class MergeSearch:
 
     def _hopeless(self, one: int, other: int) -> bool:
         """Whether two groups can't be merged, whatever else is."""
-        groups = self.groups
-        size = len(groups.members[one]) + len(groups.members[other])
-        return why_not_this_size(size, self.max_region_ops) is not None or groups.separated(one, other)
+        return not self.may_share(self.groups, one, other) or self.groups.separated(one, other)
 
     def _saved(self, one: int, other: int) -> int:
         """The bytes that need not be moved if two groups are one."""

@@ -54,6 +54,8 @@ class Interpreter:
             return _generic(op, known)
         if op.name in FREE_SHAPE_OPS:
             return [operands[0].reshape(ir.ShapedType(op.results[0].type).shape)]
+        if op.name == "linalg.fill":
+            return [np.full(ir.ShapedType(op.results[0].type).shape, operands[0], np.float32)]
         if op.name == "tensor.empty":
             return [np.full(ir.ShapedType(op.results[0].type).shape, np.nan, np.float32)]
         if op.name == "arith.constant":
@@ -70,7 +72,7 @@ class Interpreter:
             return [operands[0] + operands[1] @ operands[2]]
         if name == "test.two.default":
             return [operands[0] * 0.25, operands[0] + 1]
-        if name == "test.draw.default":
+        if name in ("test.draw.default", "test.gather.default"):
             return [operands[0] * len(self.log)]
         if name == "test.shift_.default":
             operands[0] += 1
@@ -93,19 +95,40 @@ def _constant(op: ir.Operation) -> np.ndarray:
 
 
 def _generic(op: ir.Operation, known: Mapping[ir.Value, np.ndarray]) -> list[np.ndarray]:
-    """An all-parallel generic, over whole arrays; identity maps only."""
+    """A generic over whole arrays: maps are projections, and a reduction sums one input into its output."""
     block = op.regions[0].blocks[0]
-    scalars = dict(zip(block.arguments, [known[operand] for operand in op.operands], strict=True))
+    maps = [ir.AffineMapAttr(attribute).value for attribute in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    summed = tuple(
+        n for n, kind in enumerate(ir.ArrayAttr(op.attributes["iterator_types"])) if "reduction" in str(kind)
+    )
+    arrays = [known[operand] for operand in op.operands]
+    scalars = {
+        argument: _spread(array, indexing)
+        for argument, array, indexing in zip(block.arguments, arrays, maps, strict=True)
+    }
+    if summed:
+        (source, initial) = arrays
+        return [initial + _spread(source, maps[0]).sum(axis=summed)]
+    shape = arrays[-1].shape
     for view in block.operations:
         inner = view.operation
         if inner.name == "linalg.yield":
-            return [np.array(_lookup(value, scalars, known)) for value in inner.operands]
+            values = [_lookup(value, scalars, known) for value in inner.operands]
+            return [np.array(np.broadcast_to(value, shape)) for value in values]
         if inner.name == "arith.constant":
             scalars[inner.results[0]] = _constant(inner)
         else:
             operands = [_lookup(value, scalars, known) for value in inner.operands]
             scalars[inner.results[0]] = SCALAR_OPS[inner.name](*operands)
     raise AssertionError("a generic without a yield")
+
+
+def _spread(array: np.ndarray, indexing: ir.AffineMap) -> np.ndarray:
+    """The array with one axis for each loop, of extent 1 where the loop does not move in it."""
+    loops = [ir.AffineDimExpr(expression).position for expression in indexing.results]
+    ordered = array.transpose(np.argsort(loops, kind="stable")) if loops else array
+    missing = [loop for loop in range(indexing.n_dims) if loop not in loops]
+    return np.expand_dims(ordered, missing)
 
 
 def _lookup(

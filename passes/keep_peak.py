@@ -1,0 +1,85 @@
+"""Re-establishes dataflow's guarantee of the peak once regions are as small as kernels.
+
+What stayed within a region takes no memory; when fusion-segment cuts the region, the values between its kernels do,
+and live at another time than in the source. If the plan then holds more than the source's order, `keep_peak`
+
+    - looks for an order of the kernels and calls with a lower peak;
+    - failing that, goes back to the source's order, one operation at a time and none of them computed again, and
+      merges anew, but only what shares a kernel in the plan, as long as the peak allows it (merge_search.py).
+
+    region {s = sum(x); y = x / s; t = sum of y's columns}    ->    kernels {s, y} {t}: y lives between them
+"""
+
+from __future__ import annotations
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from . import source_order
+from .ceiling import Ceiling
+from .graph import build
+from .group_plan import merge_within_peak, parts_of
+from .groups import Groups
+from .live_profile import LiveProfile
+from .memory_order import low_peak_order
+from .merge_search import MergeSearch
+from .outline import Part, outline
+from .peak import peak_of
+from .plan import kept_memories, memory_sizes, predecessors_of, source_steps
+
+KERNEL = "fusion.kernel_number"
+
+
+def keep_peak(function: ir.Operation, limit: int) -> None:
+    """Makes the peak of a function at most `limit`, the source's; its nodes are marked with their places there.
+
+    Every region is to be a kernel, before and after.
+    """
+    graph = build(function)
+    steps, sizes, kept = source_steps(graph), memory_sizes(graph), kept_memories(graph)
+    if peak_of(steps, sizes, kept) <= limit:
+        return
+    parts = [Part((node,)) for node in range(len(graph.nodes))]
+    order = low_peak_order(steps, predecessors_of(graph, parts), sizes, kept)
+    if peak_of([steps[number] for number in order], sizes, kept) <= limit:
+        source_order.put_in_order(function, [graph.nodes[number].op for number in order])
+        return
+    _merge_anew(function)
+
+
+def _merge_anew(function: ir.Operation) -> None:
+    for number, view in enumerate(list(function.regions[0].blocks[0].operations)):
+        if fusion.is_op(view.operation, "region"):
+            for op in dissolve(view.operation):
+                if source_order.PLACE in op.attributes:
+                    op.attributes[KERNEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    source_order.restore(function)
+    graph = build(function)
+    kernel_of = [_take_kernel(node.op) for node in graph.nodes]
+    groups = Groups(graph)
+    profile = LiveProfile(groups, Ceiling(graph))
+    search = MergeSearch(groups, profile, True, lambda _, one, other: kernel_of[one] == kernel_of[other])
+    merge_within_peak(groups, profile, search)
+    outline(graph, parts_of(groups))
+
+
+def _take_kernel(node: ir.Operation) -> int | None:
+    """The kernel that a node was part of; None for a call or a view."""
+    if KERNEL not in node.attributes:
+        return None
+    number = ir.IntegerAttr(node.attributes[KERNEL]).value
+    del node.attributes[KERNEL]
+    return number
+
+
+def dissolve(region: ir.Operation) -> list[ir.Operation]:
+    """Puts what is inside `region` in its place, and returns that."""
+    block = region.regions[0].blocks[0]
+    for argument, operand in zip(list(block.arguments), list(region.operands), strict=True):
+        argument.replace_all_uses_with(operand)
+    for result, value in zip(list(region.results), fusion.terminator(region).operands, strict=True):
+        result.replace_all_uses_with(value)
+    moved = [op.operation for op in block.operations if op.operation.name != "fusion.yield"]
+    for op in moved:
+        op.move_before(region)
+    region.erase()
+    return moved

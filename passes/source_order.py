@@ -1,0 +1,111 @@
+"""`fusion.source`, what fusion-dataflow leaves in a function for fusion-segment: the source's order and its peak.
+
+    func.func @main(...) attributes {fusion.source = {order = array<i64: 0, 2, 1, 0>, peak_bytes = 768 : i64}}
+
+`order` says where each node stood in the source, in the order in which they are now, those in regions included; a
+node that is computed again has the place of the one that it repeats. `peak_bytes` is what the source's order holds
+at most. Both are needed to take a plan back that turns out to hold more, once kernels are made of its regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..dialects import fusion
+from ..dialects.mlir import ir
+from . import legality
+from .graph import used_values
+from .outline import RECOMPUTED, Part
+
+ATTRIBUTE = "fusion.source"
+PLACE = "fusion.place"
+
+
+def note_source(function: ir.Operation, parts: Sequence[Part], peak_bytes: int) -> None:
+    """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order."""
+    order = [node for part in parts for node in sorted((*part.nodes, *part.recomputed))]
+    content = {
+        "order": ir.DenseI64ArrayAttr.get(order),
+        "peak_bytes": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak_bytes),
+    }
+    function.attributes[ATTRIBUTE] = ir.DictAttr.get(content)
+
+
+def mark_places(function: ir.Operation) -> int | None:
+    """Moves the attribute to the nodes, each of which gets its place as `fusion.place`; returns the peak.
+
+    None if nobody noted the source, or if other passes have changed the number of nodes since.
+    """
+    if ATTRIBUTE not in function.attributes:
+        return None
+    content, nodes = ir.DictAttr(function.attributes[ATTRIBUTE]), list(_nodes_of(function))
+    order = list(ir.DenseI64ArrayAttr(content["order"]))
+    del function.attributes[ATTRIBUTE]
+    if len(order) != len(nodes):
+        return None
+    for node, place in zip(nodes, order, strict=True):
+        node.attributes[PLACE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), place)
+    return ir.IntegerAttr(content["peak_bytes"]).value
+
+
+def unmark_places(function: ir.Operation) -> None:
+    """Removes what `mark_places` put on the nodes."""
+    for node in _nodes_of(function):
+        if PLACE in node.attributes:
+            del node.attributes[PLACE]
+
+
+def restore(function: ir.Operation) -> None:
+    """Puts the nodes of a function without regions at their places, and takes recomputation back."""
+    originals: dict[int, ir.Operation] = {}
+    copies: list[tuple[int, ir.Operation]] = []
+    for node in _nodes_of(function):
+        place = ir.IntegerAttr(node.attributes[PLACE]).value
+        if RECOMPUTED in node.attributes:
+            copies.append((place, node))
+        else:
+            originals[place] = node
+    for place, copy in copies:
+        for copied, made in zip(copy.results, originals[place].results, strict=True):
+            copied.replace_all_uses_with(made)
+        copy.erase()
+    put_in_order(function, (originals[place] for place in sorted(originals)))
+
+
+def put_in_order(function: ir.Operation, nodes: Iterable[ir.Operation]) -> None:
+    """Puts the nodes of a function's body in this order, and in front of each the free operations it needs."""
+    operations = function.regions[0].blocks[0].operations
+    end = operations[len(operations) - 1].operation
+    placed: set[ir.Operation] = {end}
+    for node in (*nodes, end):
+        pending = [node]
+        while pending:
+            missing = [op for op in _free_operations(pending[-1]) if op not in placed]
+            if missing:
+                pending += missing
+                continue
+            op = pending.pop()
+            if op not in placed:
+                placed.add(op)
+                op.move_before(end)
+
+
+def _free_operations(op: ir.Operation) -> list[ir.Operation]:
+    """Those whose results an operation uses."""
+    owners = (value.owner for value in used_values(op) if not isinstance(value.owner, ir.Block))
+    return [owner.operation for owner in owners if legality.is_free(owner.operation)]
+
+
+def _nodes_of(function: ir.Operation) -> Iterator[ir.Operation]:
+    """The nodes of a function, in regions or not, as they stand."""
+    for view in function.regions[0].blocks[0].operations:
+        op = view.operation
+        if fusion.is_op(op, "region"):
+            yield from (inner.operation for inner in op.regions[0].blocks[0].operations if _is_node(inner.operation))
+        elif _is_node(op):
+            yield op
+
+
+def _is_node(op: ir.Operation) -> bool:
+    ends = op.name in ("func.return", "fusion.yield")
+    return not (ends or legality.is_free(op) or legality.is_kept_constant(op))
