@@ -80,7 +80,7 @@ class Options:
     fusion_type: str = _option(
         Declaration("consecutive", "which algorithm decides what shares a kernel", "fusion", None, "none", FUSION_TYPES)
     )
-    target: str = _option(Declaration("sm_90", "what to compile for", "schedule", None, None, tuple(TARGETS)))
+    target: str = _option(Declaration("sm_90", "what to compile for", "segment", None, None, tuple(TARGETS)))
     horizontal: bool = _option(Declaration(True, "dataflow merges independent siblings too", "fusion"))
     memory_aware: bool = _option(Declaration(True, "dataflow never raises the peak above the source order's", "fusion"))
     recompute: bool = _option(

@@ -18,6 +18,7 @@ from ..passes.fusion_plan_memory import FusionPlanMemory
 from ..passes.fusion_schedule import FusionSchedule
 from ..passes.fusion_segment import FusionSegment
 from ..passes.fusion_select_library import FusionSelectLibrary
+from ..passes.fusion_split_reductions import FusionSplitReductions
 from ..passes.fusion_to_cpu import FusionToCpu
 from ..passes.fusion_to_gpu import FusionToGpu
 from ..passes.pass_base import Pass
@@ -72,7 +73,15 @@ def stages(options: Options) -> tuple[Stage, ...]:
         # The decision that this project is about: one of the fusion passes
         Stage("region", (_fusion_pass(options),), allowed=("fusion.region", *CALLS)),
         # What one kernel can do is asked only now, of whole regions
-        Stage("segment", (FusionSegment(),), allowed=("fusion.kernel", *CALLS)),
+        Stage(
+            "segment",
+            (
+                # First, so that what feeds a partial result and what uses the joined one become kernels as usual
+                FusionSplitReductions(target=target.name),
+                FusionSegment(),
+            ),
+            allowed=("fusion.kernel", *CALLS),
+        ),
         # How each kernel runs, chosen for the target
         Stage(
             "schedule",

@@ -11,6 +11,7 @@ from .fusion_report import FusionReport
 from .fusion_schedule import FusionSchedule
 from .fusion_segment import FusionSegment
 from .fusion_select_library import FusionSelectLibrary
+from .fusion_split_reductions import FusionSplitReductions
 from .fusion_to_cpu import FusionToCpu
 from .fusion_to_gpu import FusionToGpu
 from .pass_base import Pass
@@ -22,6 +23,7 @@ _ORDERED: tuple[type[Pass], ...] = (
     FusionNone,
     FusionConsecutive,
     FusionDataflow,
+    FusionSplitReductions,
     FusionSegment,
     FusionSchedule,
     FusionPlanMemory,
