@@ -17,6 +17,8 @@ from .lower import remaining_stages, run
 from .options import Options
 from .runner import QUIET, Instruments, run_stage
 
+BYTES = ("peak_bytes", "source_peak_bytes", "workspace_bytes")
+"""What is held at once."""
 REPORTED = ("linalg", "region", "kernel")
 """The stages that show something new."""
 
@@ -44,6 +46,7 @@ class FunctionReport:
     bytes_moved: int
     peak_bytes: int
     source_peak_bytes: int | None
+    workspace_bytes: int
     kernel_list: tuple[KernelReport, ...]
 
 
@@ -72,7 +75,7 @@ def print_table(reports: tuple[FunctionReport, ...]) -> str:
 
 
 def _table(one: FunctionReport) -> str:
-    names = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", "peak_bytes", "source_peak_bytes")
+    names = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES)
     lines = [f"@{one.function}, fusion type {one.fusion_type}"]
     for name in names:
         value = getattr(one, name)
@@ -98,6 +101,7 @@ def _read(function: ir.Operation, options: Options) -> FunctionReport:
             bytes_moved=_integer(facts.get("bytes_moved")) or 0,
             peak_bytes=_integer(facts.get("peak_bytes")) or 0,
             source_peak_bytes=_integer(facts.get("source_peak_bytes")),
+            workspace_bytes=_integer(facts.get("workspace_bytes")) or 0,
             kernel_list=_kernels(facts.get("kernel_list")),
         )
 

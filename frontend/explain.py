@@ -15,14 +15,14 @@ import torch
 
 from ..dialects.mlir import ir, register_torch
 from ..driver.options import Options
-from ..driver.report import FunctionReport, print_table, report
+from ..driver.report import BYTES, FunctionReport, print_table, report
 from ..driver.runner import make_context
 from ..driver.scope import capture
 from .backend import read_settings
 from .compile import trace
 from .graphs import CompiledGraph, GraphCompiler
 
-COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", "peak_bytes", "source_peak_bytes")
+COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Explanation:
     def total(self, name: str) -> int:
         """The sum of a number over all graphs; for peaks, the largest."""
         values = [getattr(graph, name) or 0 for graph in self.graphs]
-        return max(values, default=0) if name.endswith("peak_bytes") else sum(values)
+        return max(values, default=0) if name in BYTES else sum(values)
 
     def under(self, fusion_type: str) -> Explanation:
         """The same program under another fusion type."""

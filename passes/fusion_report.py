@@ -13,7 +13,9 @@ fusion-plan-memory the kernels, calls, bytes and the peak. Nothing else is chang
 The terms: *ops* are linalg operations and library calls; *bytes_moved* is every kernel's and call's distinct
 inputs read once and outputs written once; *peak_bytes* is the largest sum of live intermediates and results,
 arguments and constants apart; *source_peak_bytes* is the same for the operations one by one, each result a
-new buffer that is freed after its last reader.
+new buffer that is freed after its last reader; *workspace_bytes* is the largest sum of partial results of
+reductions that were split, which are apart from both peaks, as the workspaces of libraries and of eager's own
+reductions are.
 
 Must hold before: nothing. Functions that are already scheduled, but have no memory yet, tell nothing new.
 """
@@ -28,7 +30,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from . import graph
 from .errors import PassFailure
-from .memory_peak import bytes_of, peak_bytes
+from .memory_peak import bytes_of, peak_bytes, workspace_bytes
 from .pass_base import Pass
 from .peak import Step, peak_of
 
@@ -108,6 +110,7 @@ def _facts_of_memory(
         "extern_calls": _integer(len(calls)),
         "bytes_moved": _integer(sum(moved_bytes(op) for op in (*kernels, *calls))),
         "peak_bytes": _integer(peak_bytes(function)),
+        "workspace_bytes": _integer(workspace_bytes(function)),
         "kernel_list": ir.ArrayAttr.get([_describe(kernel) for kernel in kernels]),
     }
 

@@ -22,6 +22,7 @@ result starts from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -34,11 +35,10 @@ from .graph import functions
 from .indexing import Counter, of
 from .kernel_body import KernelBody
 from .pass_base import Pass
-from .reduction_split import Split, Traffic, columns, split_of, why_not_split
+from .reduction_split import PARTIAL, Split, Traffic, columns, split_of, why_not_split
 from .schedules.family import element_bytes
 from .structured import Generic
 
-PARTIAL = "fusion.partial"
 REDUCTION = "#linalg.iterator_type<reduction>"
 
 
@@ -53,13 +53,17 @@ class FusionSplitReductions(Pass):
         Target.parse(self.target)
 
     def run(self, module: ir.Module) -> None:
-        target = Target.parse(self.target)
-        if target.kind == "cpu":
-            return
-        for function in functions(module):
-            for op in function.regions[0].blocks[0].operations:
-                if fusion.is_op(op, "region"):
-                    _split_region(op.operation, target)
+        split_reductions(module, Target.parse(self.target))
+
+
+def split_reductions(module: ir.Module, target: Target) -> None:
+    """What the pass does, for any target."""
+    if target.kind == "cpu":
+        return
+    for function in functions(module):
+        for op in function.regions[0].blocks[0].operations:
+            if fusion.is_op(op, "region"):
+                _split_region(op.operation, target)
 
 
 def _split_region(region: ir.Operation, target: Target) -> None:
@@ -84,17 +88,17 @@ def _has_rows_of(rows: Generic, of_columns: Generic) -> bool:
     reduced, kept = of_columns.reduction_dims, rows.reduction_dims
     if not kept or reduced != list(range(len(reduced))) or kept != list(range(rows.rank - len(kept), rows.rank)):
         return False
-    column_count = columns(of_columns)
-    return _product(rows.reduction_extents) == column_count and _product(rows.extents) == _product(of_columns.extents)
+    same_rows = math.prod(rows.reduction_extents) == columns(of_columns)
+    return same_rows and math.prod(rows.extents) == math.prod(of_columns.extents)
 
 
 def _traffic(generic: Generic, body: KernelBody) -> Traffic:
     """The inputs that have an element for every point, behind all that is computed on the way."""
     result = generic.op.results[0]
     index = tuple(of(Counter(extent)) for extent in ir.ShapedType(result.type).shape)
-    points = _product(generic.extents)
+    points = math.prod(generic.extents)
     read = {value for value, _ in body.trace([(result, index)]).reads}
-    sizes = [element_bytes(value) for value in read if _product(ir.ShapedType(value.type).shape) >= points]
+    sizes = [element_bytes(value) for value in read if math.prod(ir.ShapedType(value.type).shape) >= points]
     return Traffic(sum(sizes), min(sizes)) if sizes else Traffic(0, 4)
 
 
@@ -237,9 +241,7 @@ def _cut(value: ir.Value, map_: ir.AffineMap, split: Split, point: ir.InsertionP
         return tensor.ExpandShapeOp(result, value, groups, [], shape).result
 
 
-def _slice(
-    value: ir.Value, positions: Sequence[int], start: int, size: int, point: ir.InsertionPoint
-) -> ir.Value:
+def _slice(value: ir.Value, positions: Sequence[int], start: int, size: int, point: ir.InsertionPoint) -> ir.Value:
     """Part of an input along some of its dimensions."""
     if not positions:
         return value
@@ -249,10 +251,3 @@ def _slice(
     result = ir.RankedTensorType.get(sizes, type_.element_type)
     with point:
         return tensor.ExtractSliceOp(result, value, [], [], [], offsets, sizes, [1] * type_.rank).result
-
-
-def _product(extents: Sequence[int]) -> int:
-    result = 1
-    for extent in extents:
-        result *= extent
-    return result

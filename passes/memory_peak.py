@@ -1,7 +1,9 @@
 """The most bytes that a function holds at once, once memory is planned.
 
 Counted are intermediates and results, not arguments and constants, from the step that first touches them to
-the last, or to the end if they are returned. What lies in a pool is counted by the byte, so that two buffers
+the last, or to the end if they are returned. Partial results of a reduction that was split are no tensors of the
+program: like what a library call, or eager PyTorch's own reduction, keeps for its duration, they are a workspace,
+which `workspace_bytes` counts by itself. What lies in a pool is counted by the byte, so that two buffers
 in the same place (a kernel that overwrites its input) count once:
 
     pool   |--- a ---|--- b ---|         step 1: a            step 2: a + b
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .memref_types import byte_size
+from .reduction_split import PARTIAL
 
 ALIASES = ("memref.reinterpret_cast", "memref.cast", "memref.subview")
 NO_USE = (*ALIASES, "memref.view", "memref.dealloc")
@@ -32,6 +35,7 @@ class _Buffer:
     size: int
     first: int
     last: int
+    is_workspace: bool = False
 
 
 def bytes_of(type_: ir.Type) -> int:
@@ -41,10 +45,18 @@ def bytes_of(type_: ir.Type) -> int:
 
 
 def peak_bytes(function: ir.Operation) -> int:
-    """The largest sum of live buffers at any step of the function."""
-    steps = [op.operation for op in function.regions[0].blocks[0].operations]
+    """The largest sum of live buffers at any step of the function, workspaces apart."""
+    return _peak(buffer for buffer in _buffers(function) if not buffer.is_workspace)
+
+
+def workspace_bytes(function: ir.Operation) -> int:
+    """The largest sum of live partial results at any step of the function."""
+    return _peak(buffer for buffer in _buffers(function) if buffer.is_workspace)
+
+
+def _peak(buffers: Iterable[_Buffer]) -> int:
     changes: dict[int, list[tuple[bool, _Buffer]]] = defaultdict(list)
-    for buffer in _buffers(steps):
+    for buffer in buffers:
         changes[buffer.first].append((True, buffer))
         changes[buffer.last + 1].append((False, buffer))
     live: dict[int, _Buffer] = {}
@@ -59,8 +71,9 @@ def peak_bytes(function: ir.Operation) -> int:
     return peak
 
 
-def _buffers(steps: list[ir.Operation]) -> list[_Buffer]:
+def _buffers(function: ir.Operation) -> list[_Buffer]:
     """Every buffer that the function makes, with the steps of its first and last use."""
+    steps = [op.operation for op in function.regions[0].blocks[0].operations]
     found: dict[ir.Value, _Buffer] = {}
     for step, op in enumerate(steps):
         for operand in op.operands:
@@ -68,8 +81,24 @@ def _buffers(steps: list[ir.Operation]) -> list[_Buffer]:
             if buffer is not None and op.name not in NO_USE:
                 buffer.first = step if buffer.first < 0 else buffer.first
                 buffer.last = len(steps) if op.name == "func.return" else step
+        for operand in _partial_results(op):
+            if operand in found:
+                found[operand].is_workspace = True
         _define(op, step, found)
     return [buffer for buffer in {id(one): one for one in found.values()}.values() if buffer.first >= 0]
+
+
+def _partial_results(op: ir.Operation) -> list[ir.Value]:
+    """The memory in which a kernel leaves partial results."""
+    if not fusion.is_op(op, "kernel") or not len(op.regions[0].blocks):
+        return []
+    results = list(fusion.terminator(op).operands)
+    outs = list(op.operands)[len(op.operands) - len(results) :]
+    return [memory for memory, value in zip(outs, results, strict=True) if _is_partial(value)]
+
+
+def _is_partial(value: ir.Value) -> bool:
+    return isinstance(value, ir.OpResult) and PARTIAL in value.owner.attributes
 
 
 def _define(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None:

@@ -14,12 +14,13 @@ resident at once: one kernel then reads each row once, for both (schedules/row_a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..targets.target import Target
 from .structured import Generic
 
+PARTIAL = "fusion.partial"
+"""Marks a generic whose results are partial: of no meaning to the program, and short-lived."""
 LAUNCH = 4.0  # microseconds that another kernel takes, at least
 STRIP = 512  # bytes of a row that a block reads side by side, where there are many parts
 NARROW_STRIP = 128  # the same where there are few
@@ -27,6 +28,7 @@ BLOCKS = 4  # a multiprocessor, that a split reduction has
 RESIDENT = 2  # blocks a multiprocessor that hold whole rows at once
 LEAST_ROWS = 16  # of a part, so that partial results are few beside what is read
 LEAST_ELEMENTS = 8192  # of a part where the reduced dimension is the contiguous one
+ALIGNED = 64  # elements that a part is a multiple of where possible, so that each starts where wide accesses may
 ENOUGH = 0.75  # of the wanted parts, where fewer leave no rest
 
 
@@ -65,8 +67,7 @@ def why_not_split(generic: Generic) -> str | None:
 def split_of(generic: Generic, traffic: Traffic, shares_rows: bool, target: Target) -> Split | None:
     """How to split a reduction that can be; None where it is as fast whole."""
     wanted = _resident_parts(generic, target) if shares_rows else _parts(generic, traffic, target)
-    extents = [(dimension, generic.extents[dimension]) for dimension in generic.reduction_dims]
-    return _divide(extents, wanted) if wanted > 1 else None
+    return _divide(generic, wanted) if wanted > 1 else None
 
 
 def columns(generic: Generic) -> int:
@@ -97,24 +98,28 @@ def _resident_parts(generic: Generic, target: Target) -> int:
     return min(math.prod(generic.reduction_extents) // LEAST_ROWS, RESIDENT * target.multiprocessors)
 
 
-def _divide(extents: Sequence[tuple[int, int]], wanted: int) -> Split | None:
+def _divide(generic: Generic, wanted: int) -> Split | None:
     """The outermost dimensions are parts of their own, as long as they are few; the next one is cut."""
+    dimensions = generic.reduction_dims
     whole: list[int] = []
-    for dimension, extent in extents[:-1]:
-        if extent > wanted:
+    for dimension in dimensions[:-1]:
+        if generic.extents[dimension] > wanted:
             break
         whole.append(dimension)
-        wanted //= extent
-    dimension, extent = extents[len(whole)]
-    is_last = len(whole) == len(extents) - 1
-    parts = min(wanted, extent // 2 if is_last else extent)
-    if parts < 2:
+        wanted //= generic.extents[dimension]
+    dimension = dimensions[len(whole)]
+    inner = math.prod(generic.extents[dimension + 1 :])
+    unit = ALIGNED // math.gcd(ALIGNED, inner)
+    cut = _cut(generic.extents[dimension], wanted, unit) or _cut(generic.extents[dimension], wanted, 1)
+    if cut is None:
         return Split(tuple(whole)) if whole else None
-    parts = _even(extent, parts)
-    return Split(tuple(whole), dimension, parts, extent // parts, extent % parts)
+    parts, extent = cut
+    return Split(tuple(whole), dimension, parts, extent, generic.extents[dimension] - parts * extent)
 
 
-def _even(extent: int, most: int) -> int:
-    """The number of parts, most of them or somewhat fewer, that leaves the least rest."""
+def _cut(extent: int, most: int, unit: int) -> tuple[int, int] | None:
+    """(parts, elements of one, a multiple of `unit`): most of them or somewhat fewer, whichever leaves the least."""
     least = max(2, math.ceil(ENOUGH * most))
-    return min(range(most, least - 1, -1), key=lambda parts: extent % parts, default=most)
+    cuts = [(parts, extent // parts // unit * unit) for parts in range(most, least - 1, -1)]
+    usable = [(parts, size) for parts, size in cuts if size > 1]
+    return min(usable, key=lambda cut: extent - cut[0] * cut[1], default=None)

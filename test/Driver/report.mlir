@@ -10,7 +10,7 @@
 // JSON-SAME: "kernel_list": [{"name": "{{[a-z_0-9]+}}", "ops": 2, "bytes": 65536, "schedule": "pointwise"}]}
 // A function of no operation has no kernel.
 // JSON-NEXT: {"function": "nothing", {{.*}}"ops": 0, "regions": 0, "kernels": 0, "extern_calls": 0, "bytes_moved": 0,
-// JSON-SAME: "peak_bytes": 0, "source_peak_bytes": 0, "kernel_list": []}
+// JSON-SAME: "peak_bytes": 0, "source_peak_bytes": 0, "workspace_bytes": 0, "kernel_list": []}
 // JSON-NOT:  {{.}}
 
 // TABLE:      @main, fusion type consecutive
