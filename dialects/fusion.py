@@ -14,6 +14,7 @@ Attributes:
     #fusion.layout<[strides], offset, alignment>      how a tensor lies in memory, in elements; alignment in bytes
     #fusion.operand<i>                                in `args` of fusion.extern: the i-th operand stands here
     #fusion.schedule<"family", {parameters}, "why">   a kernel's schedule and the reason for it
+    fusion.new                                        a function's result that shares memory with no argument or result
 
 `load(context)` lets a context hold them; it may be called any number of times. `faults(operation)` verifies.
 

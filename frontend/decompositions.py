@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch._decomp import get_decompositions
 
+from .eager_strides import keeping_strides
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 NARROW = (torch.float16, torch.bfloat16)
@@ -68,7 +70,8 @@ _TAKEN = [
 @functools.cache
 def decomposition_table() -> dict[torch._ops.OperatorBase, Callable]:
     """The decompositions for AOTAutograd and torch.export; one may answer NotImplemented to keep its operation."""
-    return {**get_decompositions(_TAKEN), **_OWN}
+    table = {**get_decompositions(_TAKEN), **_OWN}
+    return {overload: keeping_strides(overload, function) for overload, function in table.items()}
 
 
 _OWN: dict[torch._ops.OpOverload, Callable] = {}

@@ -7,11 +7,13 @@ is written as `torch.operator`, its constants in an attribute `args`, which `fus
     %0 = torch.operator "torch.aten.mm"(%x, %w) {args = [#fusion.operand<0>, #fusion.operand<1>]} : ...
 
 Arguments and results that do not lie row by row carry `fusion.layout`, and so does a result that PyTorch makes
-anew without computing anything (`contiguous`, `clone`), which must not become a view of what it copies.
+anew without computing anything (`contiguous`, `clone`), which must not become a view of what it copies. A result
+that shares its memory with no argument and no other result carries `fusion.new`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -196,8 +198,14 @@ def _layout(value: torch.Tensor | None) -> ir.Attribute:
 
 def _set_layouts(function: ir.Operation, arguments: Sequence[torch.Tensor], results: Sequence[fx.Node]) -> None:
     strides = [None if value.is_contiguous() else value.stride() for value in arguments]
-    _note_layouts(function, "arg_attrs", strides)
-    _note_layouts(function, "res_attrs", [_result_strides(node) for node in results])
+    _note(function, "arg_attrs", [_layout_note(one) for one in strides])
+    owners = [memory_owner(node) for node in results]
+    notes = [
+        _layout_note(_result_strides(node))
+        | ({} if owner[0].op == "placeholder" or owners.count(owner) > 1 else {"fusion.new": ir.UnitAttr.get()})
+        for node, owner in zip(results, owners, strict=True)
+    ]
+    _note(function, "res_attrs", notes)
 
 
 def _result_strides(node: fx.Node) -> tuple[int, ...] | None:
@@ -211,18 +219,39 @@ def _base_name(node: fx.Node) -> str:
     return getattr(node.target, "_opname", "")
 
 
-def _note_layouts(function: ir.Operation, which: str, strides: Sequence[tuple[int, ...] | None]) -> None:
-    if not any(one is not None for one in strides):
+def memory_owner(node: fx.Node) -> tuple[fx.Node, object]:
+    """The node, and which of its results, whose memory this one's value is a view of; itself if it is none."""
+    place: object = None
+    while node.op == "call_function" and node.all_input_nodes:
+        if node.target is operator.getitem:
+            place = node.args[1]
+        elif not _is_view(node.target):
+            break
+        else:
+            place = None
+        node = node.all_input_nodes[0]
+    return node, place
+
+
+def _is_view(target: object) -> bool:
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    returned = (value.alias_info for value in target._schema.returns)
+    return any(info is not None and not info.is_write for info in returned)
+
+
+def _layout_note(strides: tuple[int, ...] | None) -> dict[str, ir.Attribute]:
+    return {} if strides is None else {"fusion.layout": fusion.layout(strides)}
+
+
+def _note(function: ir.Operation, which: str, notes: Sequence[dict[str, ir.Attribute]]) -> None:
+    """Adds to the attributes of the function's arguments or results."""
+    if not any(notes):
         return
     known = (
-        ir.ArrayAttr(function.attributes[which])
-        if which in function.attributes
-        else [ir.DictAttr.get({})] * len(strides)
+        ir.ArrayAttr(function.attributes[which]) if which in function.attributes else [ir.DictAttr.get({})] * len(notes)
     )
     entries = []
-    for entry, one in zip(known, strides, strict=True):
-        attributes = {named.name: named.attr for named in ir.DictAttr(entry)}
-        if one is not None:
-            attributes["fusion.layout"] = fusion.layout(one)
-        entries.append(ir.DictAttr.get(attributes))
+    for entry, note in zip(known, notes, strict=True):
+        entries.append(ir.DictAttr.get({named.name: named.attr for named in ir.DictAttr(entry)} | note))
     function.attributes[which] = ir.ArrayAttr.get(entries)

@@ -46,6 +46,7 @@ from ..dialects.mlir import ir
 from .buffers import ALIGNMENT, Buffer, Pool, plan_pools
 from .constant_globals import ConstantGlobals
 from .errors import PassFailure
+from .layouts import prescribed_layout
 from .lifetimes import Storage, Storages
 from .memref_types import contiguous_memref, dtype_name, is_tensor, laid_out_memref, strided_memref
 from .pass_base import Pass
@@ -338,10 +339,10 @@ def _note_boolean(tensor: ir.Type, note: dict[str, ir.Attribute]) -> None:
 def _prescribed_layouts(function: ir.Operation) -> dict[ir.Value, ir.Attribute]:
     """Results of kernels that the function must return with a layout of their own."""
     block = function.regions[0].blocks[0]
-    returned = list(block.operations[len(block.operations) - 1].operands)
-    notes = _notes(function, "res_attrs", len(returned))
-    return {
-        value: note["fusion.layout"]
-        for value, note in zip(returned, notes, strict=True)
-        if "fusion.layout" in note and isinstance(value, ir.OpResult) and fusion.is_op(value.owner, "kernel")
+    kernels = {
+        value
+        for value in block.operations[len(block.operations) - 1].operands
+        if isinstance(value, ir.OpResult) and fusion.is_op(value.owner, "kernel")
     }
+    found = {value: prescribed_layout(value) for value in kernels}
+    return {value: layout for value, layout in found.items() if layout is not None}

@@ -24,9 +24,8 @@ from ..dialects.mlir import ir
 from ..targets.target import Target
 from .errors import PassFailure
 from .graph import functions
-from .indexing import row_major
 from .kernel_body import KernelBody
-from .layouts import Layout, layout_of
+from .layouts import layout_of
 from .pass_base import Pass, unknown
 from .schedules import FAMILIES, Family, Problem, family
 
@@ -70,7 +69,7 @@ def problem_of(kernel: ir.Operation) -> Problem:
     inputs = {
         argument: layout_of(value) for argument, value in zip(kernel.regions[0].blocks[0].arguments, ins, strict=True)
     }
-    outputs = [layout_of(value) for value in outs] or [contiguous(value) for value in body.outputs]
+    outputs = [layout_of(value) for value in outs or kernel.results]
     return Problem(body, inputs, tuple(outputs))
 
 
@@ -79,11 +78,6 @@ def split_operands(kernel: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]
     count = ir.DenseI32ArrayAttr(kernel.attributes["operandSegmentSizes"])[0]
     operands = list(kernel.operands)
     return operands[:count], operands[count:]
-
-
-def contiguous(value: ir.Value) -> Layout:
-    """The layout of a new tensor."""
-    return Layout(tuple(row_major(ir.ShapedType(value.type).shape)))
 
 
 def schedule_of(kernel: ir.Operation) -> tuple[Family, dict[str, int | str]]:

@@ -3,6 +3,7 @@
 function argument     its attribute fusion.layout, else row-major
 fusion.view           its attributes
 fusion.extern         its attribute result_layouts, where it has one
+fusion.kernel         what the function returns: fusion.layout among its attributes of results; else row-major
 memref                its type
 """
 
@@ -45,8 +46,23 @@ def _from_dictionary(attributes: ir.DictAttr) -> Layout | None:
     return _from_attribute(attributes["fusion.layout"])
 
 
+def prescribed_layout(value: ir.Value) -> ir.Attribute | None:
+    """The #fusion.layout that the function must return `value` with, if it returns it and says so."""
+    returns = [use for use in value.uses if use.owner.name == "func.return"]
+    for use in returns:
+        function = use.owner.operation.parent
+        if "res_attrs" in function.attributes:
+            attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["res_attrs"])[use.operand_number])
+            if "fusion.layout" in attributes:
+                return attributes["fusion.layout"]
+    return None
+
+
 def _of_result(value: ir.Value) -> Layout | None:
     attributes = value.owner.attributes
+    if fusion.is_op(value.owner, "kernel"):
+        prescribed = prescribed_layout(value)
+        return None if prescribed is None else _from_attribute(prescribed)
     if fusion.is_op(value.owner, "view"):
         return Layout(tuple(fusion.integers(attributes["strides"])), ir.IntegerAttr(attributes["offset"]).value)
     if not fusion.is_op(value.owner, "extern") or "result_layouts" not in attributes:

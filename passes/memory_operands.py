@@ -6,10 +6,14 @@ of one. `MemoryOperands(function).rewrite()` replaces everything else:
   - a chain of view-like ops becomes a fusion.view of the chain's root (passes/views.py);
   - a filled or constant tensor becomes a generic that writes it;
   - where strides can't say it, a copy comes in between, as PyTorch's `reshape` copies;
+  - a result that the function says is `fusion.new`, and that would be an argument, part of one or of another result,
+    is a copy;
   - a tensor that the library writes (`tied`), or one whose memory it overwrites, is never an alias: a copy.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from ..dialects import fusion
 from ..dialects.mlir import arith, ir
@@ -31,6 +35,8 @@ class MemoryOperands:
                     self._rewrite_view(op)
                 elif fusion.is_op(op, "extern") or op.name == "func.return":
                     self._rewrite_operands(op)
+                if op.name == "func.return":
+                    self._separate_results(op)
 
     def _rewrite_view(self, op: ir.Operation) -> None:
         source = op.operands[0]
@@ -55,6 +61,35 @@ class MemoryOperands:
                 op.operands[number] = value if _is_in_memory(value) else self._copy(value, ir.InsertionPoint(op))
             elif not _is_in_memory(value) or _is_copy(value):
                 op.operands[number] = self._resolve(value, op, self._stated_strides(op, number))
+            elif self._must_move(value, self._stated_strides(op, number)):
+                op.operands[number] = self._copy(value, ir.InsertionPoint(op))
+
+    def _separate_results(self, op: ir.Operation) -> None:
+        """Copies what the function says is new but is an argument, part of one, or part of another result."""
+        owners = [_memory_owner(value) for value in op.operands]
+        shared = Counter(owners)
+        for number, (value, owner) in enumerate(zip(op.operands, owners, strict=True)):
+            if shared[owner] == 1 and not isinstance(owner.owner, ir.Block):
+                continue
+            if "fusion.new" in self._result_attributes(number):
+                op.operands[number] = self._copy(value, ir.InsertionPoint(op))
+                shared[owner] -= 1
+
+    def _result_attributes(self, number: int) -> ir.DictAttr | dict[str, ir.Attribute]:
+        """What the function says of its result of that number."""
+        if "res_attrs" not in self.function.attributes:
+            return {}
+        return ir.DictAttr(ir.ArrayAttr(self.function.attributes["res_attrs"])[number])
+
+    def _must_move(self, value: ir.Value, strides: list[int] | None) -> bool:
+        """Whether the function returns `value` with strides that it hasn't, and that can't be prescribed to its maker.
+
+        They can't be to a library call, nor where anyone else reads the tensor.
+        """
+        memory = views.layout_of(value) if strides is not None else None
+        if memory is None or memory.same_memory(View(memory.offset, memory.sizes, tuple(strides or ()))):
+            return False
+        return isinstance(value.owner, ir.Block) or value.owner.name not in views.NODES or len(list(value.uses)) > 1
 
     def _resolve(self, value: ir.Value, user: ir.Operation, strides: list[int] | None) -> ir.Value:
         """What `user` takes instead of `value`; `strides` if the function's result has to have these."""
@@ -99,8 +134,8 @@ class MemoryOperands:
         return self.made[key]
 
     def _node(self, value: ir.Value, point: ir.InsertionPoint) -> ir.Value:
-        """A contiguous tensor of its own with the elements of `value`: `value` itself if a node computes it."""
-        if views.is_root(value) and not fusion.is_op(value.owner, "view"):
+        """A contiguous tensor of its own with the elements of `value`: `value` itself if it is one."""
+        if views.is_root(value) and not views.is_made_by(value, "fusion.view") and _is_contiguous(value):
             return value
         key = (value, views.contiguous(views.static_shape(value) or []))
         if key not in self.made:
@@ -118,19 +153,28 @@ class MemoryOperands:
 
     def _copy(self, value: ir.Value, point: ir.InsertionPoint) -> ir.Value:
         element = ir.ShapedType(value.type).element_type
-        return generics.elementwise(value, element, lambda x: x, value.owner.location, point)
+        return generics.elementwise(value, element, lambda x: x, _location(value), point)
 
     def _stated_strides(self, op: ir.Operation, number: int) -> list[int] | None:
         """What #fusion.layout says of the function's result of that number."""
-        if op.name != "func.return" or "res_attrs" not in self.function.attributes:
-            return None
-        attributes = ir.DictAttr(ir.ArrayAttr(self.function.attributes["res_attrs"])[number])
+        attributes = self._result_attributes(number) if op.name == "func.return" else {}
         layout = fusion.read_layout(attributes["fusion.layout"]) if "fusion.layout" in attributes else None
         return list(layout.strides) if layout else None
 
 
+def _memory_owner(value: ir.Value) -> ir.Value:
+    while views.is_made_by(value, "fusion.view"):
+        value = value.owner.operands[0]
+    return value
+
+
 def _is_in_memory(value: ir.Value) -> bool:
     return views.is_root(value)
+
+
+def _is_contiguous(root: ir.Value) -> bool:
+    memory = views.layout_of(root)
+    return memory is None or memory.same_memory(views.contiguous(memory.sizes))
 
 
 def _is_copy(value: ir.Value) -> bool:
@@ -145,6 +189,10 @@ def _view(traced: Traced, type_: ir.Type) -> ir.Value:
         "strides": ir.DenseI64ArrayAttr.get(list(traced.view.strides)),
     }
     return ir.Operation.create("fusion.view", results=[type_], operands=[traced.root], attributes=attributes).results[0]
+
+
+def _location(value: ir.Value) -> ir.Location:
+    return value.owner.owner.location if isinstance(value.owner, ir.Block) else value.owner.location
 
 
 def _zero(root: ir.Value) -> ir.Value:

@@ -199,6 +199,74 @@ func.func @copy_of_operand(%x: tensor<4x16xf32>) -> tensor<64xf32> {
 
 // -----
 
+// An argument that does not lie row by row is copied so that it does, and the reshape is a view of the copy.
+
+// CHECK-LABEL: func.func @reshape_of_strided_argument(
+// CHECK-SAME:    %[[X:.*]]: tensor<3x5x4xf32>
+// CHECK:         %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<3x5x4xf32>) outs(%{{.*}} : tensor<3x5x4xf32>)
+// CHECK:         %[[V:.*]] = "fusion.view"(%[[C]]) {offset = 0 : i64, sizes = array<i64: 3, 20>, strides = array<i64: 20, 1>}
+// CHECK:         return %[[V]]
+func.func @reshape_of_strided_argument(%x: tensor<3x5x4xf32> {fusion.layout = #fusion.layout<[1, 3, 15], 0, 1>})
+    -> tensor<3x20xf32> {
+  %c = tensor.collapse_shape %x [[0], [1, 2]] : tensor<3x5x4xf32> into tensor<3x20xf32>
+  return %c : tensor<3x20xf32>
+}
+
+// -----
+
+// The result of a library call may lie differently too.
+
+// CHECK-LABEL: func.func @reshape_of_strided_result(
+// CHECK:         %[[E:.*]] = "fusion.extern"
+// CHECK:         %[[C:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<4x5xf32>) outs(%{{.*}} : tensor<4x5xf32>)
+// CHECK:         %[[V:.*]] = "fusion.view"(%[[C]]) {offset = 0 : i64, sizes = array<i64: 20>, strides = array<i64: 1>}
+// CHECK:         return %[[V]]
+func.func @reshape_of_strided_result(%x: tensor<4x5xf32>) -> tensor<20xf32> {
+  %e = "fusion.extern"(%x) {op = "aten.relu.default", args = [#fusion.operand<0>],
+                            result_layouts = [#fusion.layout<[1, 4], 0, 1>]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %c = tensor.collapse_shape %e [[0, 1]] : tensor<4x5xf32> into tensor<20xf32>
+  return %c : tensor<20xf32>
+}
+
+// -----
+
+// What is returned as new memory is a copy where it would be an argument, or another result; what is not, is not.
+
+// CHECK-LABEL: func.func @new_memory(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<4xf32>)
+// CHECK:         %[[E:.*]] = "fusion.extern"(%[[X]])
+// CHECK:         %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<4xf32>)
+// CHECK:         %[[D:.*]] = linalg.generic {{.*}} ins(%[[E]] : tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[X]], %[[C]], %[[D]], %[[E]]
+func.func @new_memory(%x: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32> {fusion.new}, tensor<4xf32> {fusion.new}, tensor<4xf32> {fusion.new}) {
+  %e = "fusion.extern"(%x) {op = "aten.relu.default", args = [#fusion.operand<0>]} : (tensor<4xf32>) -> tensor<4xf32>
+  return %x, %x, %e, %e : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A kernel writes its result as the function must return it, unless someone else reads it: then a copy is returned.
+
+// CHECK-LABEL: func.func @returned_with_strides(
+// CHECK:         %[[A:.*]] = linalg.generic
+// CHECK:         math.sin
+// CHECK:         %[[B:.*]] = linalg.generic
+// CHECK:         math.cos
+// CHECK:         %[[E:.*]] = "fusion.extern"(%[[B]])
+// CHECK:         %[[C:.*]] = linalg.generic {{.*}} ins(%[[B]] : tensor<4x5xf32>)
+// CHECK:         return %[[A]], %[[C]], %[[E]]
+func.func @returned_with_strides(%x: tensor<4x5xf32>) -> (tensor<4x5xf32> {fusion.layout = #fusion.layout<[1, 4], 0, 1>},
+    tensor<4x5xf32> {fusion.layout = #fusion.layout<[1, 4], 0, 1>}, tensor<4x5xf32>) {
+  %a = math.sin %x : tensor<4x5xf32>
+  %b = math.cos %x : tensor<4x5xf32>
+  %e = "fusion.extern"(%b) {op = "aten.relu.default", args = [#fusion.operand<0>]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %a, %b, %e : tensor<4x5xf32>, tensor<4x5xf32>, tensor<4x5xf32>
+}
+
+// -----
+
 // A tensor that a library call writes must not be seen through a view: the transpose is carried out before.
 
 // CHECK-LABEL: func.func @overwritten(

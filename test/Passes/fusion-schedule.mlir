@@ -133,6 +133,30 @@ func.func @columns(%x: tensor<64x64xf32>) -> tensor<64xf32> {
 
 // -----
 
+#map = affine_map<(d0, d1) -> (d0, d1)>
+
+// What the function returns in another order of dimensions is written in it: the five do not merge with the eight.
+
+// CHECK-LABEL: func.func @returned_in_another_order
+// CHECK:       schedule = #fusion.schedule<"pointwise", {threads = 256, unroll = 1, vector = 1}
+func.func @returned_in_another_order(%x: tensor<8x5xf32>)
+    -> (tensor<8x5xf32> {fusion.layout = #fusion.layout<[1, 8], 0, 1>}) {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<8x5xf32>):
+    %e = tensor.empty() : tensor<8x5xf32>
+    %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<8x5xf32>) outs(%e : tensor<8x5xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.negf %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<8x5xf32>
+    "fusion.yield"(%y) : (tensor<8x5xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x5xf32>) -> tensor<8x5xf32>
+  return %r : tensor<8x5xf32>
+}
+
+// -----
+
 #map = affine_map<(d0) -> (d0)>
 
 // A schedule written by hand stays.

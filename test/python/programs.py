@@ -40,6 +40,10 @@ def integers(low: int, high: int, *shape: int, dtype: torch.dtype = torch.int64)
     return torch.randint(low, high, shape, dtype=dtype)
 
 
+def channels_last(*shape: int) -> Tensor:
+    return rand(*shape).to(memory_format=torch.channels_last)
+
+
 def rope(q: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     half = q.shape[-1] // 2
     return q * cos + torch.cat((-q[..., half:], q[..., :half]), -1) * sin
@@ -117,9 +121,16 @@ PROGRAMS = [
     Program(
         "channels_last",
         lambda x, w: F.relu(x) * w,
-        lambda: (rand(2, 5, 6, 7).to(memory_format=torch.channels_last), rand(1, 5, 1, 1)),
+        lambda: (channels_last(2, 5, 6, 7), rand(1, 5, 1, 1)),
     ),
     Program("softmax_of_transposed", lambda x: torch.softmax(x, -1), lambda: (rand(33, 20).t(),)),
+    # A tensor that is returned transposed and read besides
+    Program(
+        "returned_transposed",
+        lambda x, w: ((y := x.sin()), y[:, 0] @ w, y.sort(1).values, y.cos()),
+        lambda: (channels_last(3, 4, 6, 5), rand(5, 3)),
+        4e-6,
+    ),
     # Moving elements
     Program("transpose_add", lambda x, y: (x.t() + y).contiguous(), lambda: (rand(13, 21), rand(21, 13))),
     Program("transpose_copy", lambda x: x.t().contiguous(), lambda: (rand(13, 21),)),
@@ -130,6 +141,9 @@ PROGRAMS = [
     Program("rope", rope, lambda: (rand(2, 3, 8, 16), rand(8, 16), rand(8, 16))),
     Program("pad", lambda x: F.pad(x, (1, 2, 3, 0)) * 2, lambda: (rand(4, 5),)),
     Program("slice", lambda x: x[1:, ::2] * 2 + 1, lambda: (rand(6, 10),)),
+    Program("reshape_strided", lambda x: x.reshape(3, -1), lambda: (rand(4, 5, 3).permute(2, 1, 0),)),
+    Program("reshape_channels_last", lambda x: x.reshape(2, -1) * 2, lambda: (channels_last(2, 5, 6, 7),)),
+    Program("matmul_expanded", lambda x: x @ x.mT, lambda: (rand(3, 1, 4).expand(3, 6, 4),)),
     Program("flip", lambda x: x.flip(1) + 1, lambda: (rand(4, 6),)),
     Program("roll", lambda x: x.roll(2, 1) + x, lambda: (rand(4, 6),)),
     Program("tril", torch.tril, lambda: (rand(7, 7),)),
@@ -169,6 +183,13 @@ PROGRAMS = [
         lambda: (rand(3, 8, 5, 6), rand(8), rand(8)),
         4e-6,
     ),
+    Program(
+        "layer_norm_of_transposed",
+        lambda x, w: F.layer_norm(x, (24,), w),
+        lambda: (rand(2, 24, 15).permute(0, 2, 1), rand(24)),
+        4e-6,
+    ),
+    Program("group_norm_channels_last", lambda x: F.group_norm(x, 2), lambda: (channels_last(3, 4, 6, 5),), 4e-6),
     Program("sum_rows", lambda x: x.sum(-1), lambda: (rand(33, 20),)),
     Program("sum_columns", lambda x: x.sum(0), lambda: (rand(33, 20),)),
     Program("sum_columns_bf16", lambda x: x.sum(0), lambda: (rand(333, 24, dtype=BF16),)),
