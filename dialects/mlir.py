@@ -5,6 +5,7 @@ the torch-mlir wheel today) is a change to this file alone. Importing this modul
 """
 
 from torch_mlir import ir, passmanager, rewrite
+from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import (
     arith,
     bufferization,
@@ -46,6 +47,11 @@ __all__ = [
     "transform_interpreter",
     "vector",
 ]
+
+
+# Where the bindings look for the classes of an op's dialect, at each op they meet until they find a module of its
+# name. fusion has none, but a module; without it, a third of the time of passes over regions went into that search.
+_mlir.globals.append_dialect_search_prefix("mlir_fusion.dialects")
 
 
 def torch_frontend():

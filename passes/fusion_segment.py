@@ -45,7 +45,7 @@ class FusionSegment(Pass):
     name: ClassVar[str] = "fusion-segment"
 
     def run(self, module: ir.Module) -> None:
-        taken: set[str] = set()
+        names = _Names()
         for function in functions(module):
             peak = mark_places(function)
             for region in _regions(function):
@@ -54,7 +54,7 @@ class FusionSegment(Pass):
                 keep_peak(function, peak)
             unmark_places(function)
             for region in _regions(function):
-                _become_kernel(region, taken)
+                _become_kernel(region, names)
 
 
 def _regions(function: ir.Operation) -> list[ir.Operation]:
@@ -67,24 +67,17 @@ def _segment(region: ir.Operation) -> None:
     if not len(region.results):
         region.erase()  # pure, and nobody uses what it computes
         return
-    _refuse_what_no_schedule_computes(region)
     graph = build(region)
-    groups = _partition(graph)
+    try:
+        groups = _partition(graph)
+    except UnsupportedError as error:
+        raise PassFailure(error.op.location, str(error)) from None
     if len(groups) == 1:
         return
     outline(graph, [Part(tuple(group)) for group in groups])
     for inner in dissolve(region):
         if fusion.is_op(inner, "region"):
             _segment(inner)
-
-
-def _refuse_what_no_schedule_computes(region: ir.Operation) -> None:
-    """PassFailure at an operation that can't be part of any kernel."""
-    try:
-        for family in FAMILIES:
-            family.refuses(KernelBody.of_kernel(region))
-    except UnsupportedError as error:
-        raise PassFailure(error.op.location, str(error)) from None
 
 
 def _partition(graph: Graph) -> list[list[int]]:
@@ -142,14 +135,14 @@ class _Judge:
         return KernelBody(outputs or [graph.values[numbers[-1]]], is_input, self._generics)
 
 
-def _become_kernel(region: ir.Operation, taken: set[str]) -> None:
+def _become_kernel(region: ir.Operation, names: _Names) -> None:
     """Makes `region` a fusion.kernel with the same body."""
     kernel = ir.Operation.create(
         "fusion.kernel",
         results=[result.type for result in region.results],
         operands=list(region.operands),
         attributes={
-            "name": ir.StringAttr.get(_unique(_describe(region), taken)),
+            "name": ir.StringAttr.get(names.unique(_describe(region))),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(region.operands), 0]),
         },
         regions=1,
@@ -174,8 +167,17 @@ def _describe(region: ir.Operation) -> str:
     return "_".join(list(found)[:NAMED_OPERATIONS]) or "copy"
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{number}" for number in range(len(taken) + 1))
-    chosen = next(candidate for candidate in numbered if candidate not in taken)
-    taken.add(chosen)
-    return chosen
+class _Names:
+    """Hands out names, each once: `exp_0`, `exp_1`."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+        self._taken: set[str] = set()
+
+    def unique(self, name: str) -> str:
+        number = self._next.get(name, 0)
+        while f"{name}_{number}" in self._taken:
+            number += 1
+        self._next[name] = number + 1
+        self._taken.add(f"{name}_{number}")
+        return f"{name}_{number}"

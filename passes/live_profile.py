@@ -38,11 +38,15 @@ class LiveProfile:
 
     def rebuild(self) -> None:
         """Takes all intervals anew from the slots."""
-        self.bytes[:] = 0
-        for memory in range(len(self.sizes)):
-            self.intervals[memory] = None
-            if self._counts(memory):
-                self._apply((memory, None, self._interval(memory, {}, ())))
+        changes = np.zeros((self.bytes.shape[0], self.bytes.shape[1] + 1), dtype=np.int64)
+        for memory, size in enumerate(self.sizes):
+            interval = self._interval(memory, {}, ()) if self._counts(memory) else None
+            self.intervals[memory] = interval
+            if interval is not None:
+                row = self._row(memory)
+                changes[row, interval[0]] += size
+                changes[row, interval[1] + 1] -= size
+        self.bytes[:] = np.cumsum(changes, axis=1)[:, :-1]
 
     def peak(self) -> int:
         return int(self.bytes.max(initial=0))
@@ -108,8 +112,10 @@ class LiveProfile:
 
     def _add(self, memory: int, start: int, end: int, times: int) -> None:
         if start < end:
-            row = self.ceiling.classes.of[memory] if self.ceiling.decides else 0
-            self.bytes[row, start:end] += times * self.sizes[memory]
+            self.bytes[self._row(memory), start:end] += times * self.sizes[memory]
+
+    def _row(self, memory: int) -> int:
+        return self.ceiling.classes.of[memory] if self.ceiling.decides else 0
 
     def _interval(self, memory: int, slots: Mapping[int, int], pair: Sequence[int]) -> Interval | None:
         """Where a memory is live once groups are in `slots` and the `pair` is one group."""

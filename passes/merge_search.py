@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from ..dialects.mlir import ir
 from .groups import Between, Groups
@@ -35,6 +36,15 @@ MOST_WORK = 250
 """A merge for which more nodes and values than this have to move is not worth its time."""
 
 Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A group, the one shape of all that it computes, if there is one, and the bytes it moves at most."""
+
+    group: int
+    shape: tuple[int, ...] | None
+    bytes: int
 
 
 class MergeSearch:
@@ -78,22 +88,29 @@ class MergeSearch:
         path to look for.
         """
         groups = self.groups
-        previous: int | None = None
+        previous: _Launch | None = None
         for group in groups.in_order():
-            if previous is not None and self._saves_a_launch(previous, group):
-                slots = {previous: groups.slot[group], group: groups.slot[group]}
-                if self.profile is None or self.profile.allows(previous, group, slots):
-                    self._merge(previous, group, slots)
-            previous = groups.of[group]
+            launch = self._launch(group)
+            if previous is not None and self._saves_a_launch(previous, launch):
+                one, other = previous.group, group
+                place = groups.slot[max(one, other, key=groups.degree)]
+                slots = {one: place, other: place}
+                if self.profile is None or self.profile.allows(one, other, slots):
+                    self._merge(one, other, slots)
+                    launch = _Launch(groups.of[group], launch.shape, previous.bytes + launch.bytes)
+            previous = launch
         self._drain()
 
-    def _saves_a_launch(self, one: int, other: int) -> bool:
+    def _launch(self, group: int) -> _Launch:
+        moved = self.groups.reads[group] | self.groups.escaping[group]
+        return _Launch(group, _shape(self.groups, group), sum(self.sizes[value] for value in moved))
+
+    def _saves_a_launch(self, one: _Launch, other: _Launch) -> bool:
         nodes = self.groups.graph.nodes
-        if not (nodes[one].fusible and nodes[other].fusible) or self._hopeless(one, other):
+        if not (nodes[one.group].fusible and nodes[other.group].fusible) or self._hopeless(one.group, other.group):
             return False
-        shape = _shape(self.groups, one)
-        small = _bytes(self.groups, one) + _bytes(self.groups, other) <= SMALL_BYTES
-        return small and shape is not None and shape == _shape(self.groups, other)
+        small = one.bytes + other.bytes <= SMALL_BYTES
+        return small and one.shape is not None and one.shape == other.shape
 
     def _drain(self) -> None:
         while self.queue:
@@ -192,10 +209,6 @@ def _shape(groups: Groups, group: int) -> tuple[int, ...] | None:
     types = {graph.values[value].type for node in groups.members[group] for value in graph.nodes[node].makes}
     shapes = {tuple(type_.shape) for type_ in types if isinstance(type_, ir.RankedTensorType)}
     return shapes.pop() if len(shapes) == 1 else None
-
-
-def _bytes(groups: Groups, group: int) -> int:
-    return sum(groups.graph.sizes[value] for value in groups.reads[group] | groups.escaping[group])
 
 
 def _neighbours(groups: Groups, group: int, horizontal: bool) -> set[int]:
