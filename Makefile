@@ -42,7 +42,7 @@ pytest: $(READY)
 	$(BIN)/python -m pytest
 
 test-long: $(READY)
-	MLIR_FUSION_RANDOM_GRAPHS=20000 $(BIN)/python -m pytest test/python
+	MLIR_FUSION_TEST_LONG=1 $(BIN)/python -m pytest --durations=20 test/python
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .hypothesis .ruff_cache *.egg-info

@@ -47,6 +47,7 @@ from .outline import Part, outline
 from .pass_base import Pass
 from .plan import bytes_moved, source_peak
 from .recompute import Recomputation, adopt
+from .reuse import reusing_peak
 from .size_classes import size_classes
 from .source_order import note_source
 
@@ -86,11 +87,10 @@ class FusionDataflow(Pass):
         ceiling = Ceiling(dependences) if self.memory_aware else None
         parts = self._merge(Groups(dependences), ceiling)
         runs = [Part(run) for run in _runs(dependences, self.max_region_ops)] if self.horizontal else parts
-        if bytes_moved(dependences, runs) >= bytes_moved(dependences, parts):
+        if bytes_moved(dependences, runs) >= bytes_moved(dependences, parts) or not _fits(dependences, runs, ceiling):
             return parts
-        if ceiling is not None and not ceiling.admits_plan(runs):
-            return parts
-        return self._merge(_grouped(dependences, runs), ceiling)
+        more = self._merge(_grouped(dependences, runs), ceiling)
+        return more if _fits(dependences, more, ceiling) else runs
 
     def _may_share(self, groups: Groups, one: int, other: int) -> bool:
         """Whether two groups may be one region, if no path leads from one to the other through a third."""
@@ -112,6 +112,13 @@ class FusionDataflow(Pass):
         recomputation = Recomputation(groups, profile, self.max_region_ops)
         recomputation.run()
         return adopt(groups.graph, parts_of(groups, recomputation.extra))
+
+
+def _fits(dependences: Graph, parts: Sequence[Part], ceiling: Ceiling | None) -> bool:
+    """Whether memory allows a plan, outputs taking over the memory of inputs where they may."""
+    if ceiling is None or ceiling.admits_plan(parts):
+        return True
+    return ceiling.is_a_number and reusing_peak(dependences, parts) <= ceiling.most
 
 
 def _runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:

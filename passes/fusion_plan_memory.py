@@ -46,8 +46,7 @@ from ..dialects.mlir import ir
 from .buffers import ALIGNMENT, Buffer, Pool, plan_pools
 from .constant_globals import ConstantGlobals
 from .errors import PassFailure
-from .layouts import prescribed_layout
-from .lifetimes import Storage, Storages
+from .lifetimes import Storage, Storages, prescribed_layouts
 from .memref_types import contiguous_memref, dtype_name, is_tensor, laid_out_memref, strided_memref
 from .pass_base import Pass
 
@@ -103,7 +102,7 @@ class _Rewriter:
         self.function = function
         self.block = function.regions[0].blocks[0]
         self.constants = constants
-        self.pinned = _prescribed_layouts(function)
+        self.pinned = prescribed_layouts(function)
         self.storages = Storages(self.block, in_place, frozenset(self.pinned))
         self.argument_types = {argument: argument.type for argument in self.block.arguments}
         self.memory: dict[ir.Value, ir.Value] = {}
@@ -334,15 +333,3 @@ def _set_notes(function: ir.Operation, name: str, notes: Sequence[dict[str, ir.A
 def _note_boolean(tensor: ir.Type, note: dict[str, ir.Attribute]) -> None:
     if _is_boolean(tensor):
         note.setdefault("fusion.dtype", ir.StringAttr.get("bool"))
-
-
-def _prescribed_layouts(function: ir.Operation) -> dict[ir.Value, ir.Attribute]:
-    """Results of kernels that the function must return with a layout of their own."""
-    block = function.regions[0].blocks[0]
-    kernels = {
-        value
-        for value in block.operations[len(block.operations) - 1].operands
-        if isinstance(value, ir.OpResult) and fusion.is_op(value.owner, "kernel")
-    }
-    found = {value: prescribed_layout(value) for value in kernels}
-    return {value: layout for value, layout in found.items() if layout is not None}

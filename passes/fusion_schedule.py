@@ -51,11 +51,16 @@ class FusionSchedule(Pass):
 
 def _schedule(kernel: ir.Operation, target: Target, vectorize: bool) -> None:
     problem = replace(problem_of(kernel), vectorize=vectorize)
-    family = next((known for known in FAMILIES if _takes(known, problem, target)), None)
+    family = choose_family(problem, target)
     if family is None:
         raise PassFailure(kernel.location, "no schedule takes this kernel; fusion-segment would split it")
     choice = family.choose(problem, target)
     kernel.attributes["schedule"] = fusion.schedule(family.name, choice.parameters, choice.why)
+
+
+def choose_family(problem: Problem, target: Target) -> Family | None:
+    """The first family that accepts the body and does not leave it to a later one."""
+    return next((known for known in FAMILIES if _takes(known, problem, target)), None)
 
 
 def _takes(family: Family, problem: Problem, target: Target) -> bool:

@@ -23,13 +23,16 @@ from typing import ClassVar
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
+from ..targets.target import TARGETS
 from .errors import PassFailure
+from .fusion_schedule import choose_family
 from .graph import Graph, build, functions
 from .keep_peak import dissolve, keep_peak
 from .kernel_body import KernelBody, UnsupportedError
+from .layouts import layout_of
 from .outline import Part, outline
 from .pass_base import Pass
-from .schedules import FAMILIES
+from .schedules import FAMILIES, Family, Problem
 from .source_order import mark_places, unmark_places
 from .structured import Generic
 
@@ -51,10 +54,23 @@ class FusionSegment(Pass):
             for region in _regions(function):
                 _segment(region)
             if peak is not None:
-                keep_peak(function, peak)
+                keep_peak(function, peak, _is_surely_pointwise)
             unmark_places(function)
             for region in _regions(function):
                 _become_kernel(region, names)
+
+
+def _is_surely_pointwise(region: ir.Operation) -> bool:
+    """Whether fusion-schedule will choose the pointwise family, whatever the target."""
+    body = KernelBody.of_kernel(region)
+    arguments = region.regions[0].blocks[0].arguments
+    inputs = {argument: layout_of(value) for argument, value in zip(arguments, region.operands, strict=True)}
+    problem = Problem(body, inputs, tuple(layout_of(value) for value in region.results))
+    return all(_is_pointwise(choose_family(problem, target)) for target in TARGETS.values())
+
+
+def _is_pointwise(family: Family | None) -> bool:
+    return family is not None and family.name == "pointwise"
 
 
 def _regions(function: ir.Operation) -> list[ir.Operation]:

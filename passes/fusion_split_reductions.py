@@ -37,6 +37,7 @@ from .kernel_body import KernelBody
 from .pass_base import Pass
 from .reduction_split import PARTIAL, Split, Traffic, columns, split_of, why_not_split
 from .schedules.family import element_bytes
+from .source_order import mark_places, note_places, take_place
 from .structured import Generic
 
 REDUCTION = "#linalg.iterator_type<reduction>"
@@ -61,9 +62,12 @@ def split_reductions(module: ir.Module, target: Target) -> None:
     if target.kind == "cpu":
         return
     for function in functions(module):
+        source_peak = mark_places(function)
         for op in function.regions[0].blocks[0].operations:
             if fusion.is_op(op, "region"):
                 _split_region(op.operation, target)
+        if source_peak is not None:
+            note_places(function, source_peak)
 
 
 def _split_region(region: ir.Operation, target: Target) -> None:
@@ -119,9 +123,13 @@ def _split(generic: Generic, split: Split) -> None:
     with op.location:
         starts = list(generic.inits)
         if split.rest:
-            starts = list(_reduce_rest(generic, split, point).results)
+            rest = _reduce_rest(generic, split, point)
+            take_place(rest, op)
+            starts = list(rest.results)
         partial = _reduce_parts(generic, split, point)
         joined = _join(generic, list(partial.results), starts, point)
+    for made in (partial, joined):
+        take_place(made, op)
     for old, new in zip(op.results, joined.results, strict=True):
         old.replace_all_uses_with(new)
     op.erase()

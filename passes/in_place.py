@@ -12,16 +12,27 @@ answer is conservative: whatever is not recognised is refused, with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .memref_types import element_bytes
 
 
-def refuse_in_place(kernel: ir.Operation, inputs: Sequence[int], output: int) -> str | None:
+def is_pointwise_kernel(kernel: ir.Operation) -> bool:
+    """Whether a kernel's schedule reads all inputs at a position before it stores there."""
+    schedule = fusion.read_schedule(kernel.attributes["schedule"]) if "schedule" in kernel.attributes else None
+    return schedule is not None and schedule.family == "pointwise"
+
+
+def refuse_in_place(
+    kernel: ir.Operation,
+    inputs: Sequence[int],
+    output: int,
+    is_pointwise: Callable[[ir.Operation], bool] = is_pointwise_kernel,
+) -> str | None:
     """Why the yielded value `output` may not be written over the `inputs` (one buffer); None if it may."""
-    if _schedule_family(kernel) != "pointwise":
+    if not is_pointwise(kernel):
         return "its schedule is not pointwise"
     arguments = kernel.regions[0].blocks[0].arguments
     result = fusion.terminator(kernel).operands[output]
@@ -38,16 +49,11 @@ def refuse_in_place(kernel: ir.Operation, inputs: Sequence[int], output: int) ->
             user = use.owner.operation
             if user.name == "fusion.yield":
                 continue
-            reason = _refuse_user(user, value)
+            reason = refuse_user(user, value)
             if reason:
                 return reason
             pending.extend(user.results)
     return None if result in reached else "the output is not computed from the input"
-
-
-def _schedule_family(kernel: ir.Operation) -> str | None:
-    schedule = fusion.read_schedule(kernel.attributes["schedule"]) if "schedule" in kernel.attributes else None
-    return None if schedule is None else schedule.family
 
 
 def _same_bytes(one: ir.Type, other: ir.Type) -> bool:
@@ -58,7 +64,7 @@ def _same_bytes(one: ir.Type, other: ir.Type) -> bool:
     return element_bytes(one.element_type) == element_bytes(other.element_type)
 
 
-def _refuse_user(user: ir.Operation, value: ir.Value) -> str | None:
+def refuse_user(user: ir.Operation, value: ir.Value) -> str | None:
     """Why an operation mixes positions of `value`, or None if it is elementwise in it and in all results."""
     if user.name != "linalg.generic":
         return f"{user.name} reads it"

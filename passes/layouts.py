@@ -60,7 +60,7 @@ def prescribed_layout(value: ir.Value) -> ir.Attribute | None:
 
 def _of_result(value: ir.Value) -> Layout | None:
     attributes = value.owner.attributes
-    if fusion.is_op(value.owner, "kernel"):
+    if fusion.is_op(value.owner, "kernel", "region"):
         prescribed = prescribed_layout(value)
         return None if prescribed is None else _from_attribute(prescribed)
     if fusion.is_op(value.owner, "view"):

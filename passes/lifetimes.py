@@ -13,13 +13,14 @@ What is returned, or lies in the same memory as something returned, escapes: it 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
-from .in_place import refuse_in_place
+from .in_place import is_pointwise_kernel, refuse_in_place
+from .layouts import prescribed_layout
 from .memref_types import byte_size, contiguous_memref, is_tensor
 
 Kind = Literal["argument", "constant", "kernel", "extern"]
@@ -43,10 +44,18 @@ class Storage:
 class Storages:
     """The storage of each tensor of a function body; built once, read by the memory plan.
 
-    `pinned` are tensors whose layout is prescribed: they get a storage of their own.
+    `pinned` are tensors whose layout is prescribed: they get a storage of their own. `is_pointwise` says of a kernel,
+    or of a region that is to be one, whether its schedule is the pointwise one.
     """
 
-    def __init__(self, block: ir.Block, in_place: bool, pinned: Set[ir.Value] = frozenset()) -> None:
+    def __init__(
+        self,
+        block: ir.Block,
+        in_place: bool,
+        pinned: Set[ir.Value] = frozenset(),
+        is_pointwise: Callable[[ir.Operation], bool] = is_pointwise_kernel,
+    ) -> None:
+        self._is_pointwise = is_pointwise
         self.operations = [op.operation for op in block.operations]
         self.of: dict[ir.Value, Storage] = {}
         self._whole: set[ir.Value] = set()
@@ -61,7 +70,7 @@ class Storages:
             self._use(step, op)
         if in_place:
             for step, op in enumerate(self.operations):
-                if fusion.is_op(op, "kernel"):
+                if fusion.is_op(op, "kernel", "region"):
                     self._reuse(step, op)
 
     def distinct(self) -> list[Storage]:
@@ -118,7 +127,7 @@ class Storages:
             return False
         one_type = not storage.mixed and contiguous_memref(candidate.type) == contiguous_memref(result.type)
         pooled = storage.kind == "kernel" and not self.of[result].escapes
-        return (one_type or pooled) and refuse_in_place(kernel, inputs, output) is None
+        return (one_type or pooled) and refuse_in_place(kernel, inputs, output, self._is_pointwise) is None
 
     def _merge(self, candidate: ir.Value, result: ir.Value) -> None:
         storage, other = self.of[candidate], self.of[result]
@@ -126,6 +135,18 @@ class Storages:
         storage.end, storage.escapes = other.end, other.escapes
         for value in other.tensors:
             self._share(value, storage)
+
+
+def prescribed_layouts(function: ir.Operation) -> dict[ir.Value, ir.Attribute]:
+    """Results of kernels, or of regions to be, that the function must return with a layout of their own."""
+    block = function.regions[0].blocks[0]
+    kernels = {
+        value
+        for value in block.operations[len(block.operations) - 1].operands
+        if isinstance(value, ir.OpResult) and fusion.is_op(value.owner, "kernel", "region")
+    }
+    found = {value: prescribed_layout(value) for value in kernels}
+    return {value: layout for value, layout in found.items() if layout is not None}
 
 
 def _aliases(op: ir.Operation) -> dict[int, int]:

@@ -29,7 +29,7 @@ class Step:
 
 def profile_of(steps: Sequence[Step], sizes: Sequence[int], kept: Collection[int] = ()) -> list[int]:
     """The live bytes at each step."""
-    last = _last_uses(steps, kept)
+    last = last_uses(steps, kept)
     live, profile = 0, []
     for position, step in enumerate(steps):
         live += sum(sizes[memory] for memory in step.makes)
@@ -44,7 +44,7 @@ def peak_of(steps: Sequence[Step], sizes: Sequence[int], kept: Collection[int] =
     return max(profile_of(steps, sizes, kept), default=0)
 
 
-def _last_uses(steps: Sequence[Step], kept: Collection[int]) -> dict[int, int]:
+def last_uses(steps: Sequence[Step], kept: Collection[int]) -> dict[int, int]:
     """The last step to touch each memory that some step makes; past the end for what is kept."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):

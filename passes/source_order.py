@@ -9,6 +9,7 @@ at most. Both are needed to take a plan back that turns out to hold more, once k
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..dialects import fusion
@@ -23,9 +24,12 @@ PLACE = "fusion.place"
 
 def note_source(function: ir.Operation, parts: Sequence[Part], peak_bytes: int) -> None:
     """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order."""
-    order = [node for part in parts for node in sorted((*part.nodes, *part.recomputed))]
+    _note(function, [node for part in parts for node in sorted((*part.nodes, *part.recomputed))], peak_bytes)
+
+
+def _note(function: ir.Operation, order: Sequence[int], peak_bytes: int) -> None:
     content = {
-        "order": ir.DenseI64ArrayAttr.get(order),
+        "order": ir.DenseI64ArrayAttr.get(list(order)),
         "peak_bytes": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak_bytes),
     }
     function.attributes[ATTRIBUTE] = ir.DictAttr.get(content)
@@ -48,28 +52,42 @@ def mark_places(function: ir.Operation) -> int | None:
     return ir.IntegerAttr(content["peak_bytes"]).value
 
 
-def unmark_places(function: ir.Operation) -> None:
-    """Removes what `mark_places` put on the nodes."""
+def take_place(node: ir.Operation, of: ir.Operation) -> None:
+    """Marks a new node with the place of the one that it stands for, if that is marked."""
+    if PLACE in of.attributes:
+        node.attributes[PLACE] = of.attributes[PLACE]
+
+
+def unmark_places(function: ir.Operation) -> list[int]:
+    """Removes what `mark_places` put on the nodes, and returns it."""
+    places = []
     for node in _nodes_of(function):
         if PLACE in node.attributes:
+            places.append(ir.IntegerAttr(node.attributes[PLACE]).value)
             del node.attributes[PLACE]
+    return places
+
+
+def note_places(function: ir.Operation, peak_bytes: int) -> None:
+    """Moves the marks back into the attribute."""
+    _note(function, unmark_places(function), peak_bytes)
 
 
 def restore(function: ir.Operation) -> None:
     """Puts the nodes of a function without regions at their places, and takes recomputation back."""
-    originals: dict[int, ir.Operation] = {}
+    originals: defaultdict[int, list[ir.Operation]] = defaultdict(list)
     copies: list[tuple[int, ir.Operation]] = []
     for node in _nodes_of(function):
         place = ir.IntegerAttr(node.attributes[PLACE]).value
         if RECOMPUTED in node.attributes:
             copies.append((place, node))
         else:
-            originals[place] = node
+            originals[place].append(node)
     for place, copy in copies:
-        for copied, made in zip(copy.results, originals[place].results, strict=True):
+        for copied, made in zip(copy.results, originals[place][-1].results, strict=True):
             copied.replace_all_uses_with(made)
         copy.erase()
-    put_in_order(function, (originals[place] for place in sorted(originals)))
+    put_in_order(function, (node for place in sorted(originals) for node in originals[place]))
 
 
 def put_in_order(function: ir.Operation, nodes: Iterable[ir.Operation]) -> None:

@@ -18,7 +18,8 @@ from mlir_fusion.passes.fusion_consecutive import FusionConsecutive
 from mlir_fusion.passes.fusion_dataflow import FusionDataflow
 from mlir_fusion.passes.fusion_none import FusionNone
 from mlir_fusion.passes.fusion_normalize import FusionNormalize
-from mlir_fusion.passes.plan import plan_peak, source_peak
+from mlir_fusion.passes.plan import source_peak
+from mlir_fusion.passes.reuse import reusing_peak
 from random_graphs import Program, random_program, text
 
 LONG = "MLIR_FUSION_TEST_LONG" in os.environ
@@ -121,7 +122,7 @@ def check_peak(program: Program, fusion_pass: FusionDataflow, where: str) -> Non
     parts = fusion_pass.plan(dependences)
     assert all(len(part.nodes) <= fusion_pass.max_region_ops for part in parts), where
     if fusion_pass.memory_aware:
-        assert plan_peak(dependences, parts) <= source_peak(dependences), where
+        assert reusing_peak(dependences, parts) <= source_peak(dependences), where
 
 
 def main(module: ir.Module) -> ir.Operation:
