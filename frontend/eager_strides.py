@@ -63,4 +63,4 @@ def _strides(tensor: Tensor) -> list[int]:
 def _in_order(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """A copy whose dimensions lie in memory in this order, the outermost first."""
     back = sorted(range(len(order)), key=order.__getitem__)
-    return tensor.permute(order).contiguous().permute(back)
+    return tensor.permute(*order).contiguous().permute(*back)

@@ -33,9 +33,10 @@ class MemoryOperands:
             for op in [view.operation for view in block.operations]:
                 if fusion.is_op(op, "view"):
                     self._rewrite_view(op)
-                elif fusion.is_op(op, "extern") or op.name == "func.return":
+                elif fusion.is_op(op, "extern"):
                     self._rewrite_operands(op)
-                if op.name == "func.return":
+                elif op.name == "func.return":
+                    self._rewrite_operands(op)
                     self._separate_results(op)
 
     def _rewrite_view(self, op: ir.Operation) -> None:
