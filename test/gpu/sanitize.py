@@ -3,7 +3,9 @@
     python test/gpu/sanitize.py [--tools memcheck,racecheck] [-k softmax]
 
 Each tool runs this file again, as `--programs`, which compiles and calls every program of test/python/programs.py
-and a few larger ones under fusion type dataflow. What counts is the tool's own summary of errors.
+and a few larger ones under fusion type dataflow. What counts is the tool's own summary of errors. Calls of the driver
+that return an error are not among them: the driver's own bindings ask it for functions that it does not have, and
+the runtime raises whatever its calls return.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def run_programs(only: str) -> int:
 
 def run_tool(tool: str, only: str) -> tuple[str, str]:
     """(errors found, the kinds of error and the log's last lines) of one tool."""
-    command = ["compute-sanitizer", "--tool", tool, sys.executable, __file__, "--programs", "-k", only]
+    api_errors = ["--report-api-errors", "no"] if tool == "memcheck" else []
+    command = ["compute-sanitizer", "--tool", tool, *api_errors, sys.executable, __file__, "--programs", "-k", only]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = (done.stdout + done.stderr).splitlines()
     found = SUMMARY.findall("\n".join(lines))
