@@ -331,6 +331,8 @@ def _kernel_faults(op: ir.Operation) -> Iterator[str]:
         yield "needs a string attribute 'name'"
     if "schedule" in op.attributes and read_schedule(op.attributes["schedule"]) is None:
         yield '\'schedule\' must be #fusion.schedule<"family", {parameters}, "why">'
+    if "batch" in op.attributes and not isinstance(op.attributes["batch"], ir.IntegerAttr):
+        yield "'batch' must be an integer: kernels of one number run in one launch"
     segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])) if _has_segments(op) else []
     if len(segments) != 2 or min(segments) < 0 or sum(segments) != len(op.operands):
         yield "needs 'operandSegmentSizes = array<i32: ins, outs>'"

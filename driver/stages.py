@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..passes.fusion_batch import FusionBatch
 from ..passes.fusion_consecutive import FusionConsecutive
 from ..passes.fusion_dataflow import FusionDataflow
 from ..passes.fusion_import_extern import FusionImportExtern
@@ -85,7 +86,7 @@ def stages(options: Options) -> tuple[Stage, ...]:
         # How each kernel runs, chosen for the target
         Stage(
             "schedule",
-            (FusionSchedule(target=target.name, vectorize=options.vectorize),),
+            (FusionSchedule(target=target.name, vectorize=options.vectorize), *_batches(options)),
             allowed=("fusion.kernel", *CALLS),
         ),
         # Tensors become memory once nothing moves any more
@@ -106,6 +107,12 @@ def _fusion_pass(options: Options) -> Pass:
     if options.fusion_type == "consecutive":
         return FusionConsecutive(max_region_ops=options.max_region_ops, fuel=options.optimization_fuel)
     return FusionNone()
+
+
+def _batches(options: Options) -> tuple[Pass, ...]:
+    """Small kernels side by side share a launch, where launches are dear and siblings may be merged at all."""
+    on_gpu = Target.parse(options.target).kind != "cpu"
+    return (FusionBatch(),) if on_gpu and options.horizontal and options.fusion_type != "none" else ()
 
 
 def _gpu_stages(options: Options) -> tuple[Stage, ...]:

@@ -1,5 +1,6 @@
 """IR to IR: one pass a file, and `PASSES`, the registry, in the order in which the pipeline runs them."""
 
+from .fusion_batch import FusionBatch
 from .fusion_consecutive import FusionConsecutive
 from .fusion_dataflow import FusionDataflow
 from .fusion_expand_math import FusionExpandMath
@@ -26,6 +27,7 @@ _ORDERED: tuple[type[Pass], ...] = (
     FusionSplitReductions,
     FusionSegment,
     FusionSchedule,
+    FusionBatch,
     FusionPlanMemory,
     FusionToGpu,
     FusionToCpu,

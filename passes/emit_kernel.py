@@ -31,7 +31,7 @@ class Kernels:
 
     def add(self, kernel: ir.Operation) -> None:
         """Notes a kernel; the first of equal ones gives them its name."""
-        text = _text(kernel) if self.shared else str(len(self.all))
+        text = kernel_text(kernel) if self.shared else str(len(self.all))
         self.all.append(kernel)
         self._texts[kernel] = text
         if text not in self._names:
@@ -93,8 +93,10 @@ def _buffer(memory: ir.Value, tensor: ir.Value) -> Buffer:
     return Buffer(base.result, layout.strides, layout.offset, element)
 
 
-def _text(kernel: ir.Operation) -> str:
-    """The kernel as text, without its name and without the names of the values around it."""
+def kernel_text(kernel: ir.Operation) -> str:
+    """The kernel as text, without its name, its batch, and the names of the values around it."""
     alone = kernel.clone(ip=False)
     alone.attributes["name"] = ir.StringAttr.get("")
+    if "batch" in alone.attributes:
+        del alone.attributes["batch"]
     return alone.get_asm(use_local_scope=True, print_generic_op_form=True, assume_verified=True)

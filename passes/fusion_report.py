@@ -22,6 +22,7 @@ Must hold before: nothing. Functions that are already scheduled, but have no mem
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -105,24 +106,32 @@ def _facts_of_memory(
     function: ir.Operation, body: list[ir.Operation], kernels: list[ir.Operation]
 ) -> dict[str, ir.Attribute]:
     calls = [op for op in body if fusion.is_op(op, "extern")]
+    launches = [list(group) for _, group in itertools.groupby(kernels, key=batch_of)]
     return {
-        "kernels": _integer(len(kernels)),
+        "kernels": _integer(len(launches)),
         "extern_calls": _integer(len(calls)),
         "bytes_moved": _integer(sum(moved_bytes(op) for op in (*kernels, *calls))),
         "peak_bytes": _integer(peak_bytes(function)),
         "workspace_bytes": _integer(workspace_bytes(function)),
-        "kernel_list": ir.ArrayAttr.get([_describe(kernel) for kernel in kernels]),
+        "kernel_list": ir.ArrayAttr.get([_describe(launch) for launch in launches]),
     }
 
 
-def _describe(kernel: ir.Operation) -> ir.Attribute:
+def batch_of(kernel: ir.Operation) -> object:
+    """Equal for neighbouring kernels of a function that share a launch: the kernel itself if it runs alone."""
     attributes = kernel.attributes
-    schedule = fusion.read_schedule(attributes["schedule"]) if "schedule" in attributes else None
+    return ir.IntegerAttr(attributes["batch"]).value if "batch" in attributes else kernel
+
+
+def _describe(launch: list[ir.Operation]) -> ir.Attribute:
+    first, *others = launch
+    schedule = fusion.read_schedule(first.attributes["schedule"]) if "schedule" in first.attributes else None
+    name = ir.StringAttr(first.attributes["name"]).value
     return ir.DictAttr.get(
         {
-            "name": attributes["name"],
-            "ops": _integer(count_ops(kernel)),
-            "bytes": _integer(moved_bytes(kernel)),
+            "name": ir.StringAttr.get(f"{name} and {len(others)} more" if others else name),
+            "ops": _integer(sum(count_ops(kernel) for kernel in launch)),
+            "bytes": _integer(sum(moved_bytes(kernel) for kernel in launch)),
             "schedule": ir.StringAttr.get("" if schedule is None else schedule.family),
         }
     )

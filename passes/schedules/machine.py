@@ -171,16 +171,24 @@ class LoopMachine:
 
 
 class GpuMachine:
-    """Threads of a block, blocks of a grid; `block` is the number of threads a block."""
+    """Threads of a block, blocks of a grid; `block` is the number of threads a block.
 
-    def __init__(self, function: gpu.GPUFuncOp, block: int) -> None:
+    `block_id` tells the block; where it is not given, it is the grid's.
+    """
+
+    def __init__(self, function: gpu.GPUFuncOp, block: int, block_id: ir.Value | None = None) -> None:
         self._function = function
         self._block = block
+        self._given_block_id = block_id
+
+    @property
+    def _block_id(self) -> ir.Value:
+        return self._given_block_id or _id(gpu.BlockIdOp)
 
     def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
         """Neighbouring threads take neighbouring units; a thread's own lie a block apart."""
         per_block = self._block * unroll
-        first = arith.AddIOp(_times(_id(gpu.BlockIdOp), per_block), _id(gpu.ThreadIdOp)).result
+        first = arith.AddIOp(_times(self._block_id, per_block), _id(gpu.ThreadIdOp)).result
         steps = [number(step * self._block) for step in range(unroll)]
         units = [first, *(arith.AddIOp(first, step).result for step in steps[1:])]
         if count % per_block == 0:
@@ -191,7 +199,7 @@ class GpuMachine:
                 yield [unit]
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
-        thread, block = _id(gpu.ThreadIdOp), _id(gpu.BlockIdOp)
+        thread, block = _id(gpu.ThreadIdOp), self._block_id
         if rows_per_block == 1:
             yield Row(block, thread, None)
             return
@@ -247,7 +255,7 @@ class GpuMachine:
         ]
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
-        yield _id(gpu.BlockIdOp)
+        yield self._block_id
 
     def spread(self, count: int) -> Iterator[list[ir.Value]]:
         thread = _id(gpu.ThreadIdOp)
