@@ -111,8 +111,10 @@ def _fusion_pass(options: Options) -> Pass:
 
 def _batches(options: Options) -> tuple[Pass, ...]:
     """Small kernels side by side share a launch, where launches are dear and siblings may be merged at all."""
-    on_gpu = Target.parse(options.target).kind != "cpu"
-    return (FusionBatch(),) if on_gpu and options.horizontal and options.fusion_type != "none" else ()
+    if Target.parse(options.target).kind == "cpu":
+        return ()
+    merges_siblings = options.horizontal and options.fusion_type != "none"
+    return (FusionBatch() if merges_siblings else FusionBatch(max_kernels=1),)
 
 
 def _gpu_stages(options: Options) -> tuple[Stage, ...]:

@@ -47,10 +47,18 @@ class FusionBatch(Pass):
 
     name: ClassVar[str] = "fusion-batch"
 
+    max_kernels: int = 1024
+    """Kernels of a batch at most; 1 leaves every kernel a launch of its own."""
+
+    def __post_init__(self) -> None:
+        if self.max_kernels < 1:
+            raise ValueError(f"max-kernels must be at least 1, got {self.max_kernels}")
+
     def run(self, module: ir.Module) -> None:
         number = 0
         for function in functions(module):
-            for batch in _batches(Storages(function.regions[0].blocks[0], in_place=False)):
+            storages = Storages(function.regions[0].blocks[0], in_place=False)
+            for batch in _batches(storages, self.max_kernels):
                 for kernel in batch.kernels:
                     kernel.attributes["batch"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
                 number += 1
@@ -60,6 +68,7 @@ class FusionBatch(Pass):
 class _Batch:
     """Neighbouring kernels that may run at once."""
 
+    room: int
     kernels: list[ir.Operation] = field(default_factory=list)
     threads: int = 0
     pointers: int = 0
@@ -72,6 +81,7 @@ class _Batch:
         """Whether the kernel may run with those that are here."""
         return (
             not self.is_closed
+            and len(self.kernels) < self.room
             and kernel.threads == self.threads
             and self.pointers + kernel.pointers <= MOST_POINTERS
             and len(self.bodies | {kernel.body}) <= MOST_BODIES
@@ -103,9 +113,9 @@ class _Kernel:
     dying: set[int]
 
 
-def _batches(storages: Storages) -> Iterator[_Batch]:
+def _batches(storages: Storages, max_kernels: int) -> Iterator[_Batch]:
     """The batches of a function, those of one kernel left out."""
-    batch = _Batch(is_closed=True)
+    batch = _Batch(max_kernels, is_closed=True)
     for step, op in enumerate(storages.operations):
         if op.name in FREE:
             continue
@@ -115,7 +125,7 @@ def _batches(storages: Storages) -> Iterator[_Batch]:
             continue
         if len(batch.kernels) > 1:
             yield batch
-        batch = _Batch(is_closed=True)
+        batch = _Batch(max_kernels, is_closed=True)
         if kernel is not None:
             batch.add(kernel)
     if len(batch.kernels) > 1:

@@ -1,4 +1,7 @@
 // RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule,fusion-batch)' | FileCheck %s
+// RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule,fusion-batch{max-kernels=1})' | FileCheck %s --check-prefix=ALONE
+
+// ALONE-NOT: batch
 
 #map = affine_map<(d0) -> (d0)>
 

@@ -65,6 +65,7 @@ def test_the_optional_parts_come_in_the_order_of_the_pipeline():
         "fma": ("fusion-normalize",),
         "fast_math": ("fusion-normalize",),
         "vectorize": ("fusion-schedule",),
+        "horizontal": ("fusion-batch",),
         "index32": ("fusion-to-gpu",),
         "kernel_reuse": ("fusion-to-cpu", "fusion-to-gpu"),
     }
