@@ -42,6 +42,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir, linalg, passmanager
 from . import generics, views
 from .decompose_softmax import decompose_softmax
+from .drop_empty import drop_empty
 from .errors import PassFailure
 from .memory_operands import MemoryOperands
 from .merge_roundings import merge_roundings
@@ -90,6 +91,8 @@ class FusionNormalize(Pass):
         for op in list(_operations(module)):
             _restore_fill(op)
         _reject_unknown(module)
+        for function in _functions(module):
+            drop_empty(function)
         _run(CLEAN, module)
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
         _run(CLEAN, module)

@@ -205,9 +205,12 @@ def linearize(index: Sequence[Form], strides: Sequence[int], offset: int = 0) ->
 
 
 def delinearize(form: Form, shape: Sequence[int]) -> Index:
-    """The index along `shape` of a row-major linear position, which must lie inside the shape."""
+    """The index along `shape` of a row-major linear position, which must lie inside the shape.
+
+    Where the shape has no elements, there is no position, and any index will do.
+    """
     index: list[Form] = []
-    for extent in reversed(shape[1:]):
+    for extent in (max(extent, 1) for extent in reversed(shape[1:])):
         index.append(form % extent)
         form = form // extent
     return (*([form] if shape else []), *reversed(index))

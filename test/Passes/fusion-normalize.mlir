@@ -301,3 +301,30 @@ func.func @returned(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<2xi64>, tensor<
   %table = arith.constant dense<[4, 5]> : tensor<2xi64>
   return %f, %table, %x : tensor<3xf32>, tensor<2xi64>, tensor<3xf32>
 }
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A sum over no columns is what it starts from: 0.
+
+// CHECK-LABEL: func.func @sum_of_nothing
+// CHECK-NOT:     reduction
+// CHECK:         %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
+// CHECK:         %[[SUM:.+]] = linalg.generic
+// CHECK-SAME:      outs(%{{.+}} : tensor<3xf32>)
+// CHECK:           linalg.yield %[[ZERO]]
+// CHECK:         return %[[SUM]]
+func.func @sum_of_nothing(%x: tensor<3x0xf32>) -> tensor<3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  %s = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<3x0xf32>) outs(%init : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %1 = arith.addf %in, %out : f32
+    linalg.yield %1 : f32
+  } -> tensor<3xf32>
+  return %s : tensor<3xf32>
+}

@@ -112,6 +112,10 @@ PROGRAMS = [
     Program("cond", lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)), lambda: (rand(3),)),
     Program("scalar", lambda x: x * 2 + 1, lambda: (rand(),)),
     Program("empty", lambda x: x * 2, lambda: (rand(0, 4),)),
+    Program("sum_of_nothing", lambda x: x.sum(-1) + 1, lambda: (rand(3, 0),)),
+    Program("sums_of_nothing", lambda x: (x.sum(1), x.mean(1), (x > 0).all(1)), lambda: (rand(3, 0, 2),)),
+    Program("no_rows", lambda x: F.layer_norm(x, (4,)).softmax(-1), lambda: (rand(0, 4),)),
+    Program("nothing_transposed", lambda x: x.transpose(0, 2) * 2, lambda: (rand(2, 0, 4),)),
     Program("mixed", lambda x, y: x.float() + y, lambda: (rand(12, 20, dtype=BF16), rand(12, 20))),
     # Strided inputs
     Program("transposed_input", lambda x, y: x + y, lambda: (rand(13, 21).t(), rand(21, 13))),

@@ -24,7 +24,8 @@ def compare(program: Program, inputs: list[torch.Tensor], found: object) -> None
     eager = flatten(program.function(*inputs))
     exact = flatten(program.function(*map(in_f64, inputs)))
     for one, like, reference in zip(flatten(found), eager, exact, strict=True):
-        assert (one.shape, one.dtype, one.stride()) == (like.shape, like.dtype, like.stride())
+        assert (one.shape, one.dtype) == (like.shape, like.dtype)
+        assert one.stride() == like.stride() or not like.numel()
         if not like.is_floating_point():
             assert torch.equal(one, like)
             continue
