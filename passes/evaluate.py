@@ -26,6 +26,7 @@ from .bind import Binding
 from .indexing import Form, Index, Loaded, linearize, of
 from .kernel_body import KernelBody, UnsupportedError
 from .lanes import Lanes
+from .reduction_loops import ReductionLoops
 from .structured import Generic
 
 MAX_ALIGNMENT = 16  # bytes; the widest access of a thread
@@ -264,29 +265,16 @@ class Evaluator:
         }
 
     def _reduce(self, generic: Generic, number: int, index: Index, lanes: Lanes | None) -> ir.Value:
-        """One loop a reduction dimension, in order, all results carried along."""
-        inits = [self.at(init, index, lanes) for init in generic.inits]
-        carried = self._loops(list(generic.counters.values()), inits, generic, number, index, lanes)
-        return carried[number]
+        """All results are carried along."""
+        combiners = [generic.combiner(result) for result in range(len(generic.inits))]
 
-    def _loops(
-        self,
-        counters: list,
-        carried: list[ir.Value],
-        generic: Generic,
-        number: int,
-        index: Index,
-        lanes: Lanes | None,
-    ) -> list[ir.Value]:
-        if not counters:
+        def step(carried: Sequence[ir.Value]) -> list[ir.Value]:
             return self._step(generic, number, index, lanes, carried)
-        counter, *inner = counters
-        bounds = (self.binding.number(n) for n in (0, counter.extent, 1))
-        loop = scf.ForOp(*bounds, [_broadcast(value, lanes) for value in carried])
-        with ir.InsertionPoint(loop.body), self.scope(), self.binding.bound(counter, loop.induction_variable):
-            results = self._loops(inner, list(loop.inner_iter_args), generic, number, index, lanes)
-            scf.YieldOp([_broadcast(result, lanes) for result in results])
-        return list(loop.results)
+
+        can_join = None if None in combiners else [combiner for combiner in combiners if combiner is not None]
+        loops = ReductionLoops(step, can_join, self.binding, self.scope, lanes)
+        inits = [self.at(init, index, lanes) for init in generic.inits]
+        return loops.run(list(generic.counters.values()), inits)[number]
 
     def _step(
         self, generic: Generic, number: int, index: Index, lanes: Lanes | None, carried: Sequence[ir.Value]

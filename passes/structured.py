@@ -48,6 +48,11 @@ class Combiner:
         value = extremes[signed] if signed else int(NEUTRAL[self.operation])
         return ir.IntegerAttr.get(self.element_type, value)
 
+    def join(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Two partial results, scalars or vectors, joined."""
+        attributes = dict(self.attributes)
+        return ir.Operation.create(self.operation, [left.type], [left, right], attributes=attributes).result
+
 
 @dataclass(frozen=True, eq=False)
 class Generic:

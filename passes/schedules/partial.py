@@ -37,9 +37,7 @@ class Partial:
 
     def combine(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """Two partial results joined."""
-        combiner = self.combiner
-        attributes = dict(combiner.attributes)
-        return ir.Operation.create(combiner.operation, [left.type], [left, right], attributes=attributes).result
+        return self.combiner.join(left, right)
 
     def start(self, width: int) -> ir.Value:
         """An accumulator that holds nothing yet."""
