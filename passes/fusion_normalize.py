@@ -88,6 +88,8 @@ class FusionNormalize(Pass):
             decompose_softmax(function)
             pin(function)
         _run(TO_GENERICS, module)
+        for function in _functions(module):
+            _erase_unused_calls(function)
         for op in list(_operations(module)):
             _restore_fill(op)
         _reject_unknown(module)
@@ -151,6 +153,19 @@ def _rewrite_generics(module: ir.Module, precision: Precision) -> None:
             tidied = tidy(op)
             simplify(tidied)
             widen(tidied, precision)
+
+
+def _erase_unused_calls(function: ir.Operation) -> None:
+    """Removes calls without effects that nothing uses (MLIR takes them for impure), with what only they use."""
+    for block in function.regions[0].blocks:
+        for op in reversed([view.operation for view in block.operations]):
+            pure = op.name.startswith(("linalg.", "tensor.", "arith.")) or _is_pure_call(op)
+            if pure and not any(True for result in op.results for _ in result.uses):
+                op.erase()
+
+
+def _is_pure_call(op: ir.Operation) -> bool:
+    return fusion.is_op(op, "extern") and not fusion.extern_effects(op) and not fusion.tied_operands(op)
 
 
 def _erase_dead(function: ir.Operation) -> None:

@@ -328,3 +328,22 @@ func.func @sum_of_nothing(%x: tensor<3x0xf32>) -> tensor<3xf32> {
   } -> tensor<3xf32>
   return %s : tensor<3xf32>
 }
+
+// -----
+
+#map = affine_map<(d0) -> (d0)>
+
+// A call without effects that nobody needs goes, with what only it needs; one that draws random numbers stays.
+
+// CHECK-LABEL: func.func @unused_calls
+// CHECK-NOT:     math.exp
+// CHECK-NOT:     aten.sort
+// CHECK:         "fusion.extern"(){{.*}}aten.rand
+// CHECK:         return %arg0
+func.func @unused_calls(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = "fusion.extern"(%y) {op = "aten.sort", args = [#fusion.operand<0>]} : (tensor<8xf32>) -> tensor<8xf32>
+  %r = "fusion.extern"() {op = "aten.rand", args = [[8 : i64]], effects = ["random"]} : () -> tensor<8xf32>
+  return %x : tensor<8xf32>
+}
