@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..driver.errors import UserError
-from ..driver.options import AFFECTED, VARIABLES, Options, Settings, Value, declarations
+from ..driver.options import VARIABLES, Options, Settings, Value, declarations
 from ..driver.stages import stages
+from ..passes import PASSES
 from ..passes.pass_base import Pass, print_value
 
 FUEL = "optimization_fuel"
@@ -76,13 +77,14 @@ def find(parts: Sequence[Part], fails: Fails) -> Verdict:
 def optional_parts(options: Options) -> list[Part]:
     """The options that switch a part of a pass other than the fusion pass, on now, in the pipeline's order."""
     found = []
-    for option in sorted(declarations(), key=lambda option: AFFECTED.index(option.stage)):
+    for option in declarations():
         if option.off is None or getattr(options, option.name) == option.off:
             continue
         passes = tuple(_different_passes(options, replace(options, **{option.name: option.off})))
         if passes and not any(name in FUSION_PASSES for name in passes):
             found.append(Part(option.name, option.off, passes))
-    return found
+    order = list(PASSES)
+    return sorted(found, key=lambda part: min(map(order.index, part.passes)))
 
 
 def bisect(script: Path, arguments: Sequence[str]) -> str:
