@@ -136,6 +136,9 @@ class Options:
     kernel_reuse: bool = _option(
         Declaration(True, "kernels of equal code are compiled once, within a program and across programs", "codegen")
     )
+    cuda_graphs: bool = _option(
+        Declaration(False, "kernels with no library call between them are launched at once, as a CUDA graph", "runtime")
+    )
     disk_cache: bool = _option(Declaration(True, "keep compiled code in a folder, for other processes", "runtime"))
     disk_cache_mib: int = _option(
         Declaration(

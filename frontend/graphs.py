@@ -15,12 +15,11 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from ..driver.build import Artifact, PtxCode, build
+from ..driver.build import Artifact, build
 from ..driver.cache import Counts
+from ..driver.launchers import make_launcher
 from ..driver.options import Options, Settings
 from ..driver.runner import print_module
-from ..runtime.cuda import CudaLauncher
-from ..runtime.native import NativeLauncher
 from ..runtime.program import Program
 from ..targets.target import Target
 from .importer import Imported, import_graph, output_nodes, program_device
@@ -102,7 +101,7 @@ class GraphCompiler:
 
         def run(tensors: list) -> list:
             if not program:
-                program.append(_program(imported, artifact))
+                program.append(_program(imported, artifact, options))
             return program[0](*tensors)
 
         return run
@@ -113,9 +112,8 @@ def _processor(inputs: Sequence[object]) -> str:
     return Target.detect().name if program_device(inputs).type == "cuda" else "cpu"
 
 
-def _program(imported: Imported, artifact: Artifact) -> Program:
-    code = artifact.code
-    launcher = CudaLauncher(code.kernels) if isinstance(code, PtxCode) else NativeLauncher(code)
+def _program(imported: Imported, artifact: Artifact, options: Options) -> Program:
+    launcher = make_launcher(artifact.code, options)
     return Program(artifact.host, launcher, imported.result_dtypes, imported.argument_dtypes)
 
 

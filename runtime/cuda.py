@@ -30,6 +30,20 @@ LOG_BYTES = 16 * 1024
 Handle = object
 
 
+class NodeParameters(Protocol):
+    """A kernel launch as a graph's node has it; the names are the driver's."""
+
+    func: Handle
+    gridDimX: int  # noqa: N815
+    gridDimY: int  # noqa: N815
+    gridDimZ: int  # noqa: N815
+    blockDimX: int  # noqa: N815
+    blockDimY: int  # noqa: N815
+    blockDimZ: int  # noqa: N815
+    sharedMemBytes: int  # noqa: N815
+    kernelParams: int  # noqa: N815
+
+
 class Driver(LinkingDriver, Protocol):
     """What is used of cuda.bindings.driver: every function returns a tuple that starts with its status."""
 
@@ -60,6 +74,18 @@ class Driver(LinkingDriver, Protocol):
         parameters: int,
         extra: int,
     ) -> tuple: ...
+    def CUDA_KERNEL_NODE_PARAMS(self) -> NodeParameters: ...  # noqa: N802
+    def cuGraphCreate(self, flags: int) -> tuple: ...  # noqa: N802
+    def cuGraphAddKernelNode(  # noqa: N802
+        self, graph: Handle, after: list[Handle], count: int, parameters: NodeParameters
+    ) -> tuple: ...
+    def cuGraphInstantiate(self, graph: Handle, flags: int) -> tuple: ...  # noqa: N802
+    def cuGraphDestroy(self, graph: Handle) -> tuple: ...  # noqa: N802
+    def cuGraphExecDestroy(self, executable: Handle) -> tuple: ...  # noqa: N802
+    def cuGraphExecKernelNodeSetParams(  # noqa: N802
+        self, executable: Handle, node: Handle, parameters: NodeParameters
+    ) -> tuple: ...
+    def cuGraphLaunch(self, executable: Handle, stream: int) -> tuple: ...  # noqa: N802
     def cuGetErrorName(self, status: object) -> tuple: ...  # noqa: N802
     def cuGetErrorString(self, status: object) -> tuple: ...  # noqa: N802
 
@@ -71,11 +97,12 @@ class CudaLauncher:
     """
 
     device_type = "cuda"
+    finish = None
 
     def __init__(self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None) -> None:
         self._entries = code if isinstance(code, Mapping) else _EveryName(Image(code))
         self._driver = driver
-        self._synchronize = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
+        self.synchronizes = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
         self._seen = threading.local()
 
     def queue(self, device: torch.device) -> Queue:
@@ -85,35 +112,40 @@ class CudaLauncher:
             self._bind_context(index)
         return Queue(index, torch._C._cuda_getCurrentRawStream(index))
 
+    def is_capturing(self) -> bool:
+        """Whether PyTorch's current stream records a graph of the caller's."""
+        return torch.cuda.is_current_stream_capturing()
+
     def prepare(self, launch: Launch) -> Launched:
         """Packs the arguments' places; the function itself is looked up on each device's first launch."""
         functions: dict[int, Handle] = {}
-        packs = _Packs(launch)
-        driver = self._loaded_driver()
+        packs = Packs(launch)
+        driver = self.loaded_driver()
         start, configuration = driver.cuLaunchKernel, (*launch.grid, *launch.block, launch.shared_bytes)
 
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
             function = functions.get(queue.device)
             if function is None:
-                function = functions[queue.device] = self._function(launch, queue.device)
+                function = functions[queue.device] = self.function(launch, queue.device)
             parameters = packs.fill(arguments)
             (status,) = start(function, *configuration, queue.stream, parameters, 0)
             if int(status):
                 raise RuntimeError(self._message(status, f"launching {launch}"))
-            if self._synchronize:
-                self._call(f"running {launch}", *driver.cuCtxSynchronize())
+            if self.synchronizes:
+                self.call(f"running {launch}", *driver.cuCtxSynchronize())
 
         return launched
 
-    def _function(self, launch: Launch, device: int) -> Handle:
-        driver, entry = self._loaded_driver(), self._entries[launch.kernel]
+    def function(self, launch: Launch, device: int) -> Handle:
+        """The driver's handle of a kernel, which is loaded on this device if it is not yet."""
+        driver, entry = self.loaded_driver(), self._entries[launch.kernel]
         module = self._module(entry.image, device)
         what = f"looking up {launch}"
-        (function,) = self._call(what, *driver.cuModuleGetFunction(module, entry.name.encode()))
+        (function,) = self.call(what, *driver.cuModuleGetFunction(module, entry.name.encode()))
         if launch.shared_bytes > DEFAULT_SHARED_BYTES:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # pyright: ignore
             status = driver.cuFuncSetAttribute(function, attribute, launch.shared_bytes)
-            self._call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
+            self.call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
         return function
 
     def _module(self, image: Image, device: int) -> Handle:
@@ -127,10 +159,10 @@ class CudaLauncher:
         """What the driver is given: PTX, unless its translation is to be kept."""
         if image.disk is None or isinstance(image.code, bytes):
             return image.code
-        return cubin_of(image.code, device, image.disk, self._loaded_driver(), self._call)
+        return cubin_of(image.code, device, image.disk, self.loaded_driver(), self.call)
 
     def _load(self, code: str | bytes) -> Handle:
-        driver, log = self._loaded_driver(), bytearray(LOG_BYTES)
+        driver, log = self.loaded_driver(), bytearray(LOG_BYTES)
         image = code.encode() + b"\0" if isinstance(code, str) else code
         options = driver.CUjit_option
         keys = [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]  # pyright: ignore
@@ -142,27 +174,28 @@ class CudaLauncher:
 
     def _bind_context(self, device: int) -> None:
         """Makes the primary context current in a thread that has none."""
-        driver = self._loaded_driver()
-        (current,) = self._call("asking for the context", *driver.cuCtxGetCurrent())
+        driver = self.loaded_driver()
+        (current,) = self.call("asking for the context", *driver.cuCtxGetCurrent())
         if not int(current):  # pyright: ignore[reportArgumentType]
-            (context,) = self._call("taking the context", *driver.cuDevicePrimaryCtxRetain(device))
-            self._call("binding the context", *driver.cuCtxSetCurrent(context))
+            (context,) = self.call("taking the context", *driver.cuDevicePrimaryCtxRetain(device))
+            self.call("binding the context", *driver.cuCtxSetCurrent(context))
         self._seen.context = True
 
-    def _loaded_driver(self) -> Driver:
+    def loaded_driver(self) -> Driver:
+        """The driver, started."""
         if self._driver is None:
             self._driver = import_driver()
-            self._call("starting CUDA", *self._driver.cuInit(0))
+            self.call("starting CUDA", *self._driver.cuInit(0))
         return self._driver
 
-    def _call(self, what: str, status: object, *values: object) -> tuple[object, ...]:
+    def call(self, what: str, status: object, *values: object) -> tuple[object, ...]:
         """The values that a driver call returned, or a RuntimeError that says what failed."""
         if int(status):  # pyright: ignore[reportArgumentType]
             raise RuntimeError(self._message(status, what))
         return values
 
     def _message(self, status: object, what: str) -> str:
-        driver = self._loaded_driver()
+        driver = self.loaded_driver()
         (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
         return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
 
@@ -178,7 +211,7 @@ class _EveryName(dict[str, Entry]):
         return Entry(self._image, name)
 
 
-class _Packs:
+class Packs:
     """Memory for a launch's arguments, one for each thread: cuLaunchKernel reads it before it returns."""
 
     def __init__(self, launch: Launch) -> None:

@@ -44,6 +44,11 @@ class Launcher(Protocol):
     device_type: str
     """"cuda" or "cpu": where tensors have to be."""
 
+    @property
+    def finish(self) -> Callable[[Queue], None] | None:
+        """Starts what was held back of a call; None where every launch starts at once."""
+        ...
+
     def queue(self, device: torch.device) -> Queue:
         """Where the kernels of the call that is starting go."""
         ...

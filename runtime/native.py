@@ -40,6 +40,7 @@ class NativeLauncher:
     """Calls the kernels of native code; a call returns when the kernel has ended."""
 
     device_type = "cpu"
+    finish = None
 
     def __init__(self, code: NativeCode) -> None:
         self._code = code

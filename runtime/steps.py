@@ -5,6 +5,9 @@ can be known ahead is worked out here, once: constants, launch configurations, l
 buffer lies. A memref that only kernels touch needs no tensor, just an address: the slot of the tensor it lies
 in and a distance in bytes from that tensor's first element (`Address`).
 
+A launcher may hold launches back, to start several at once: it is told to before each library call and at the end
+(`Planner.finish`), and buffers are given back only after that.
+
 Kernels get a memref's base pointer, as MLIR's bare-pointer convention has it: a memref type with an offset
 means that the kernel adds the offset itself.
 """
@@ -65,6 +68,7 @@ class Planner:
         self._prefilled: dict[int, int | float] = {}
         self._shared: set[int] = set()
         self._owners: dict[int, int] = {}
+        self._held: list[Step] = []
         self._count = FIRST
         block = function.regions[0].blocks[0]
         self._argument_count = len(block.arguments)
@@ -82,6 +86,14 @@ class Planner:
         if planned is None:
             raise ValueError(f"{op.location}: the host program can't execute '{op.name}'")
         planned(self, op)
+
+    def _finish(self) -> None:
+        """What was held back starts here, and the buffers that it was the last to use are given back."""
+        finish = self._launcher.finish
+        if finish is not None:
+            self.steps.append(lambda frame: finish(frame[QUEUE]))
+            self.steps += self._held
+            self._held = []
 
     def _new_slot(self) -> int:
         self._count += 1
@@ -165,20 +177,21 @@ class Planner:
         """Drops the tensor and all that lie in its memory, so that PyTorch's allocator has it back."""
         owner = self._owners[self._addresses[op.operands[0]].slot]
         slots = tuple(slot for slot, other in self._owners.items() if other == owner)
+        steps = self.steps if self._launcher.finish is None else self._held
         if len(slots) == 1:
             (only,) = slots
 
             def drop(frame: Frame) -> None:
                 frame[only] = None
 
-            self.steps.append(drop)
+            steps.append(drop)
             return
 
         def drop_all(frame: Frame) -> None:
             for slot in slots:
                 frame[slot] = None
 
-        self.steps.append(drop_all)
+        steps.append(drop_all)
 
     def get_global(self, op: ir.Operation) -> None:
         slot = self._root(op.results[0])
@@ -259,6 +272,7 @@ class Planner:
 
     def extern(self, op: ir.Operation) -> None:
         self.has_library_calls = True
+        self._finish()
         name = ir.StringAttr(op.attributes["op"]).value
         library = read_call(op)
         readers = self._library_operands(op)
@@ -313,6 +327,7 @@ class Planner:
             self.written_arguments.append(number)
 
     def returned(self, op: ir.Operation) -> None:
+        self._finish()
         self.results = [self._result_source(value) for value in op.operands]
 
     def _result_source(self, value: ir.Value) -> ResultSource:

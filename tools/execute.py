@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from ..dialects.mlir import ir
-from ..driver.build import Artifact, PtxCode, build
+from ..driver.build import Artifact, build
 from ..driver.errors import UserError
+from ..driver.launchers import make_launcher
 from ..driver.levels import functions
 from ..driver.options import Options
-from ..runtime.cuda import CudaLauncher
 from ..runtime.dtypes import dtype_named, dtype_of
-from ..runtime.native import NativeLauncher
 from ..runtime.program import Program, Value
 from ..runtime.steps import memref_strides
 
@@ -29,7 +28,7 @@ def run(module: ir.Module, variants: Sequence[Options], seed: int) -> str:
     for options in variants:
         with module.context:
             artifact = build(ir.Module.parse(text), options)
-            results.append(_call(artifact, seed))
+            results.append(_call(artifact, options, seed))
     if len(results) == 1:
         return "".join(_describe(number, value) for number, value in enumerate(results[0]))
     return "".join(_compare(number, *pair) for number, pair in enumerate(zip(*results, strict=True)))
@@ -45,9 +44,8 @@ def random_inputs(host: ir.Module, seed: int, device: str) -> list[Value]:
     return [_random(type_, dtype, generator, device) for type_, dtype in zip(types, _dtypes(found), strict=True)]
 
 
-def _call(artifact: Artifact, seed: int) -> list[Value]:
-    code = artifact.code
-    launcher = CudaLauncher(code.kernels) if isinstance(code, PtxCode) else NativeLauncher(code)
+def _call(artifact: Artifact, options: Options, seed: int) -> list[Value]:
+    launcher = make_launcher(artifact.code, options)
     inputs = random_inputs(artifact.host, seed, launcher.device_type)
     try:
         program = Program(artifact.host, launcher)

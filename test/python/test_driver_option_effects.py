@@ -13,10 +13,14 @@ from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver import lower
 from mlir_fusion.driver.build import emit_text
 from mlir_fusion.driver.errors import InternalError
+from mlir_fusion.driver.kernel_code import PtxCode
+from mlir_fusion.driver.launchers import make_launcher
 from mlir_fusion.driver.options import AFFECTED, Declaration, Options, Value, declarations
 from mlir_fusion.driver.runner import make_context
 from mlir_fusion.driver.stages import Stage, stages
 from mlir_fusion.passes.pass_base import Pass
+from mlir_fusion.runtime.cuda import CudaLauncher
+from mlir_fusion.runtime.cuda_graph import GraphLauncher
 
 F32 = """
 func.func @main(%a: tensor<64x64xf32>, %b: tensor<8x8xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<8x8xf32>) {
@@ -108,6 +112,7 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
 """By option: a program that shows it, options that it differs from in the value given, and the stage to look at."""
 
 ELSEWHERE = {
+    "cuda_graphs": "test_cuda_graphs_launch_at_once",
     "disk_cache": "test_driver_cache.py",
     "disk_cache_mib": "test_driver_cache.py",
     "verify_each": "test_verify_each_looks_between_passes",
@@ -171,6 +176,12 @@ def test_verify_each_looks_between_passes(monkeypatch):
     _emit(SIBLINGS, Options(), "linalg")
     with pytest.raises(InternalError, match="retype"):
         _emit(SIBLINGS, Options(verify_each=True), "linalg")
+
+
+def test_cuda_graphs_launch_at_once():
+    code = PtxCode({})
+    assert isinstance(make_launcher(code, Options(cuda_graphs=True)), GraphLauncher)
+    assert isinstance(make_launcher(code, Options()), CudaLauncher)
 
 
 def _regions(options: Options) -> int:

@@ -173,6 +173,7 @@ class StridedLauncher:
     """Runs kernels on arrays that are laid out as their memref types say."""
 
     device_type = "cpu"
+    finish = None
 
     def __init__(self, kernels: dict[str, Kernel]) -> None:
         self.kernels = kernels

@@ -2,11 +2,14 @@
 
 import ctypes
 import enum
+import gc
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mlir_fusion.runtime.cuda import CudaLauncher
+from mlir_fusion.runtime.cuda_graph import GraphLauncher, HoldingQueue
 from mlir_fusion.runtime.launch import Launch, Queue
 from mlir_fusion.runtime.native import NativeLauncher
 
@@ -72,9 +75,48 @@ class RecordingDriver:
 
     def cuLaunchKernel(self, function: object, *rest: int) -> tuple:  # noqa: N802
         *configuration, parameters, _ = rest
-        pointers = (ctypes.c_void_p * len(self.types)).from_address(parameters)
-        values = [kind.from_address(at or 0).value for kind, at in zip(self.types, pointers, strict=True)]
-        return self._answer("launch", function, configuration, values)[:1]
+        return self._answer("launch", function, configuration, self._arguments(parameters))[:1]
+
+    def CUDA_KERNEL_NODE_PARAMS(self) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace()
+
+    def cuGraphCreate(self, flags: int) -> tuple:  # noqa: N802
+        self.nodes = 0
+        return self._answer("graph", object())
+
+    def cuGraphAddKernelNode(  # noqa: N802
+        self, graph: object, after: list, count: int, parameters: SimpleNamespace
+    ) -> tuple:
+        self.nodes += 1
+        self._answer("node", after, *self._read(parameters))
+        return Status.ERROR if self.failing == "node" else Status.SUCCESS, self.nodes
+
+    def cuGraphInstantiate(self, graph: object, flags: int) -> tuple:  # noqa: N802
+        return self._answer("instantiate", "executable")
+
+    def cuGraphDestroy(self, graph: object) -> tuple:  # noqa: N802
+        return self._answer("destroy")
+
+    def cuGraphExecDestroy(self, executable: object) -> tuple:  # noqa: N802
+        return self._answer("destroy executable")
+
+    def cuGraphExecKernelNodeSetParams(  # noqa: N802
+        self, executable: object, node: int, parameters: SimpleNamespace
+    ) -> tuple:
+        return self._answer("update", node, self._read(parameters)[-1])[:1]
+
+    def cuGraphLaunch(self, executable: object, stream: int) -> tuple:  # noqa: N802
+        return self._answer("launch graph", executable, stream)[:1]
+
+    def _read(self, parameters: SimpleNamespace) -> tuple:
+        """A node's function, configuration and arguments."""
+        names = ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes")
+        configuration = [getattr(parameters, name) for name in names]
+        return parameters.func, configuration, self._arguments(parameters.kernelParams)
+
+    def _arguments(self, address: int) -> list[int]:
+        pointers = (ctypes.c_void_p * len(self.types)).from_address(address)
+        return [kind.from_address(at or 0).value for kind, at in zip(self.types, pointers, strict=True)]
 
     def cuGetErrorName(self, status: int) -> tuple:  # noqa: N802
         return Status.SUCCESS, b"CUDA_ERROR_LAUNCH_FAILED"
@@ -139,6 +181,85 @@ def test_synchronising_names_the_kernel_at_fault(monkeypatch: pytest.MonkeyPatch
     launched = CudaLauncher("", RecordingDriver("synchronize", TYPES)).prepare(LAUNCH)
     with pytest.raises(RuntimeError, match=r"running kernel relu .* failed"):
         launched(Queue(0, 0), [0, 0, 0])
+
+
+LOG = Launch("log", LAUNCH.parameters, grid=(5, 1, 1), block=(128, 1, 1), shared_bytes=64)
+
+
+def call(launcher: GraphLauncher, launches: Sequence, stream: int, *arguments: list[int]) -> None:
+    queue = HoldingQueue(0, stream)
+    for launched, given in zip(launches, arguments, strict=False):
+        launched(queue, given)
+    launcher.finish(queue)
+    launcher.finish(queue)
+
+
+def test_kernels_are_launched_at_once_and_only_what_differs_is_updated(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = RecordingDriver(types=TYPES)
+    inner = CudaLauncher("", driver)
+    monkeypatch.setattr(inner, "is_capturing", lambda: False)
+    launcher = GraphLauncher(inner)
+    launches = [launcher.prepare(LAUNCH), launcher.prepare(LOG)]
+    call(launcher, launches, 77, [1, 2, 3], [4, 5, 6])
+    assert [entry for entry in driver.calls if entry[0] == "node"] == [
+        ("node", [], b"relu", [2, 1, 1, 256, 1, 1, 0], [1, 2, 3]),
+        ("node", [1], b"log", [5, 1, 1, 128, 1, 1, 64], [4, 5, 6]),
+    ]
+    assert driver.calls[-1] == ("launch graph", "executable", 77)
+    assert "launch" not in driver.names()
+    driver.calls.clear()
+    call(launcher, launches, 78, [1, 2, 3], [4, 9, 6])
+    assert driver.calls == [("update", 2, [4, 9, 6]), ("launch graph", "executable", 78)]
+    driver.calls.clear()
+    call(launcher, launches, 78, [1, 2, 3], [4, 9, 6])
+    assert driver.calls == [("launch graph", "executable", 78)]
+    driver.calls.clear()
+    del launcher, launches
+    gc.collect()
+    assert driver.names() == ["destroy executable"]
+
+
+@pytest.mark.parametrize("why", ["alone", "capturing", "synchronizing"])
+def test_kernels_are_launched_one_by_one_where_a_graph_does_not_help(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLIR_FUSION_SYNC", "1" if why == "synchronizing" else "0")
+    driver = RecordingDriver(types=TYPES)
+    inner = CudaLauncher("", driver)
+    monkeypatch.setattr(inner, "is_capturing", lambda: why == "capturing")
+    launcher = GraphLauncher(inner)
+    launches = [launcher.prepare(LAUNCH), launcher.prepare(LOG)]
+    arguments = [[1, 2, 3], [4, 5, 6]][: 1 if why == "alone" else 2]
+    call(launcher, launches, 77, *arguments)
+    assert [entry[3] for entry in driver.calls if entry[0] == "launch"] == arguments
+    assert "graph" not in driver.names()
+
+
+@pytest.mark.parametrize(
+    ("failing", "message"),
+    [
+        ("node", "adding kernel relu .* to a graph failed"),
+        ("instantiate", "making a graph executable failed"),
+        ("update", "updating kernel relu"),
+        ("launch graph", "launching 2 kernels at once failed"),
+    ],
+)
+def test_a_failing_graph_says_what_failed_and_can_be_launched_later(
+    failing: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = RecordingDriver("" if failing == "update" else failing, TYPES)
+    inner = CudaLauncher("", driver)
+    monkeypatch.setattr(inner, "is_capturing", lambda: False)
+    launcher = GraphLauncher(inner)
+    launches = [launcher.prepare(LAUNCH), launcher.prepare(LOG)]
+    if failing == "update":
+        call(launcher, launches, 0, [1, 2, 3], [4, 5, 6])
+        driver.failing = failing
+    with pytest.raises(RuntimeError, match=message):
+        call(launcher, launches, 0, [7, 2, 3], [4, 5, 6])
+    driver.failing = ""
+    call(launcher, launches, 0, [8, 2, 3], [4, 5, 6])
+    written = [entry for entry in driver.calls if entry[0] in ("node", "update", "launch graph")]
+    assert written[-1][0] == "launch graph"
+    assert [8, 2, 3] in [entry[-1] for entry in written]
 
 
 def test_native_kernels_get_pointers_and_scalars() -> None:

@@ -1,0 +1,21 @@
+"""Who runs a compiled program's kernels, for the options that affect the runtime.
+
+Apart from build.py because it needs torch, which fusion-opt does not import.
+"""
+
+from __future__ import annotations
+
+from ..runtime.cuda import CudaLauncher
+from ..runtime.cuda_graph import GraphLauncher
+from ..runtime.launch import Launcher
+from ..runtime.native import NativeLauncher
+from .kernel_code import NativeCode, PtxCode
+from .options import Options
+
+
+def make_launcher(code: PtxCode | NativeCode, options: Options) -> Launcher:
+    """The launcher of a program's kernels."""
+    if isinstance(code, NativeCode):
+        return NativeLauncher(code)
+    launcher = CudaLauncher(code.kernels)
+    return GraphLauncher(launcher) if options.cuda_graphs else launcher
