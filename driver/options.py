@@ -115,6 +115,9 @@ class Options:
             "off", "compile matmuls instead of calling the library; auto: small ones", "fusion", "on", "off", MATMUL
         )
     )
+    matmul_epilogue: bool = _option(
+        Declaration(True, "a compiled matmul and what follows it may be one kernel", "segment")
+    )
     fma: bool = _option(
         Declaration(True, "a product and a sum become one instruction where the result is rounded to 16 bits", "fusion")
     )

@@ -79,7 +79,7 @@ def stages(options: Options) -> tuple[Stage, ...]:
             (
                 # First, so that what feeds a partial result and what uses the joined one become kernels as usual
                 FusionSplitReductions(target=target.name),
-                FusionSegment(),
+                FusionSegment(matmul_epilogue=options.matmul_epilogue),
             ),
             allowed=("fusion.kernel", *CALLS),
         ),

@@ -4,7 +4,8 @@ A fusion pass decides what belongs together; what one kernel can do is decided h
 (other than generic) accepts whole becomes one `fusion.kernel`. Otherwise its operations, in order, each join
 the latest kernel that may hold them, or start a new one. Kernels of a region are numbered so that each needs
 only earlier ones, hence the result is acyclic and in order by construction. After fusion-dataflow the peak of live
-bytes stays within the source's (keep_peak.py), if that needs other kernels.
+bytes stays within the source's (keep_peak.py), if that needs other kernels. With `matmul-epilogue=false` what reads a
+matrix product is in another kernel than the product, but for its rounding.
 
 Before: fusion.region ops. After: fusion.kernel ops on tensors, without schedules; no regions.
 
@@ -24,6 +25,7 @@ from typing import ClassVar
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from ..targets.target import TARGETS
+from . import generics
 from .errors import PassFailure
 from .fusion_schedule import choose_family
 from .graph import Graph, build, functions
@@ -46,13 +48,14 @@ class FusionSegment(Pass):
     """See the module's docstring."""
 
     name: ClassVar[str] = "fusion-segment"
+    matmul_epilogue: bool = True
 
     def run(self, module: ir.Module) -> None:
         names = _Names()
         for function in functions(module):
             peak = mark_places(function)
             for region in _regions(function):
-                _segment(region)
+                _segment(region, self.matmul_epilogue)
             if peak is not None:
                 keep_peak(function, peak, _is_surely_pointwise)
             unmark_places(function)
@@ -78,14 +81,14 @@ def _regions(function: ir.Operation) -> list[ir.Operation]:
     return [op for op in operations if fusion.is_op(op, "region")]
 
 
-def _segment(region: ir.Operation) -> None:
+def _segment(region: ir.Operation, matmul_epilogue: bool) -> None:
     """Cuts a region until each piece is a kernel."""
     if not len(region.results):
         region.erase()  # pure, and nobody uses what it computes
         return
     graph = build(region)
     try:
-        groups = _partition(graph)
+        groups = _partition(graph, matmul_epilogue)
     except UnsupportedError as error:
         raise PassFailure(error.op.location, str(error)) from None
     if len(groups) == 1:
@@ -93,19 +96,20 @@ def _segment(region: ir.Operation) -> None:
     outline(graph, [Part(tuple(group)) for group in groups])
     for inner in dissolve(region):
         if fusion.is_op(inner, "region"):
-            _segment(inner)
+            _segment(inner, matmul_epilogue)
 
 
-def _partition(graph: Graph) -> list[list[int]]:
+def _partition(graph: Graph, matmul_epilogue: bool) -> list[list[int]]:
     """Groups of nodes, in an order in which each needs only earlier ones."""
     everything = list(range(len(graph.nodes)))
     judge = _Judge(graph)
-    if not everything or judge.family(everything) < len(FAMILIES) - 1:
+    cut = set() if matmul_epilogue else _epilogues(graph)
+    if not everything or (not cut and judge.family(everything) < len(FAMILIES) - 1):
         return [everything]
     groups: list[list[int]] = []
     group_of: dict[int, int] = {}
     for node in everything:
-        first = max((group_of[before] for before in graph.predecessors(node)), default=0)
+        first = max((group_of[before] + ((before, node) in cut) for before in graph.predecessors(node)), default=0)
         candidates = range(len(groups) - 1, max(first, len(groups) - NEAREST_KERNELS) - 1, -1)
         chosen = next((k for k in candidates if judge.may_join(groups[k], node)), len(groups))
         if chosen == len(groups):
@@ -113,6 +117,29 @@ def _partition(graph: Graph) -> list[list[int]]:
         groups[chosen].append(node)
         group_of[node] = chosen
     return groups
+
+
+def _epilogues(graph: Graph) -> set[tuple[int, int]]:
+    """A matrix product, or the rounding of one, and a node that reads it, rounding apart."""
+    products: set[int] = set()
+    cut: set[tuple[int, int]] = set()
+    for number, node in enumerate(graph.nodes):
+        read = products.intersection(graph.makers[value] for value in node.reads)
+        rounds = bool(read) and _is_rounding(node.op)
+        if rounds or _is_product(node.op):
+            products.add(number)
+        if not rounds:
+            cut.update((product, number) for product in read)
+    return cut
+
+
+def _is_product(op: ir.Operation) -> bool:
+    return generics.is_generic(op) and Generic(op).is_product
+
+
+def _is_rounding(op: ir.Operation) -> bool:
+    names = {inner.operation.name for inner in generics.body(op).operations} if generics.is_generic(op) else set()
+    return names == {"arith.truncf", "linalg.yield"}
 
 
 class _Judge:

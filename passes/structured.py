@@ -129,6 +129,14 @@ class Generic:
         """Whether the body uses what the result held before."""
         return any(True for argument in self.accumulators for _ in argument.uses)
 
+    @cached_property
+    def is_product(self) -> bool:
+        """Whether it is a product of matrices: a sum in which each of two inputs lacks a dimension of the other's."""
+        if not self.reduction_dims or self.input_count != 2:
+            return False
+        left, right = ({_position(e) for e in results} - set(self.reduction_dims) for results in self.maps[:2])
+        return bool(left - right and right - left)
+
     def dimensions(self, result: int, index: Index, reduction: Sequence[Form] | None = None) -> list[Form]:
         """The iteration point that adds to element `index` of a result.
 
@@ -157,6 +165,11 @@ class Generic:
             return None
         attributes = tuple(value.owner.attributes.items())
         return Combiner(value.owner.name, attributes, others[0], value.type)
+
+
+def _position(expression: ir.AffineExpr) -> int:
+    """The dimension that an expression is; -1 if it is none."""
+    return ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else -1
 
 
 def depends_on(value: ir.Value, arguments: Sequence[ir.Value]) -> bool:

@@ -77,9 +77,11 @@ def test_stages_run_once_and_equal_kernels_compile_once(cold: Path, options: Opt
 CHANGES = {
     "disk_cache_mib=7": counts("1/0", "1/0", "1/0", "1/0", "1/0"),
     "disk_cache=false": counts("1/0", "1/0", "1/0", "1/0", "1/0"),
+    "cuda_graphs=true": counts("1/0", "1/0", "1/0", "1/0", "1/0"),
     "kernel_reuse=false": counts("1/0", "1/0", "1/0", "0/1", "0/2"),
     "vectorize=false": counts("1/0", "1/0", "0/1", "0/1", "0/1"),
     "index32=false": counts("1/0", "1/0", "1/0", "0/1", "1/0"),
+    "matmul_epilogue=false": counts("1/0", "0/1", "0/1", "0/1", "1/0"),
     # The same kernels in the end, which are found by their content
     "max_region_ops=3": counts("0/1", "0/1", "0/1", "0/1", "1/0"),
     "fast_math=on": counts("0/1", "0/1", "0/1", "0/1", "0/1"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.options import declarations
 from mlir_fusion.passes.fusion_normalize import FusionNormalize
 from mlir_fusion.tools.fusion_opt import main
 
@@ -51,9 +52,8 @@ ALLOWED_TARGETS = "allowed: cpu, simt, sm_80, sm_90, sm_90a, sm_100"
         ),
         (
             ["--enable=matmull"],
-            "command line: unknown option 'matmull', did you mean 'matmul'?; allowed: fusion_type, target, "
-            "horizontal, memory_aware, recompute, max_region_ops, optimization_fuel, matmul, fma, fast_math, "
-            "vectorize, index32, kernel_reuse, disk_cache, disk_cache_mib, verify_each",
+            "command line: unknown option 'matmull', did you mean 'matmul'?; allowed: "
+            + ", ".join(option.name for option in declarations()),
         ),
         (
             ["--enable=horizontal", "--disable=horizontal"],

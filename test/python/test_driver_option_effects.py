@@ -61,6 +61,16 @@ func.func @main(%a: tensor<64xf16>, %b: tensor<64xf16>) -> tensor<64xf16> {
   return %r : tensor<64xf16>
 }
 """
+EPILOGUE = """
+func.func @main(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%z : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = linalg.exp ins(%m : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
+}
+"""
 RECOMPUTED = """
 func.func @main(%x: tensor<64x64xf16>, %a: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
   %0 = tensor.empty() : tensor<64x64xf32>
@@ -103,6 +113,7 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "max_region_ops": (F32, Options(), 1, "region"),
     "optimization_fuel": (F32, Options(), 1, "region"),
     "matmul": (F32, Options(), "auto", "linalg"),
+    "matmul_epilogue": (EPILOGUE, Options(matmul="on"), False, "kernel"),
     "fma": (HALF, Options(), False, "linalg"),
     "fast_math": (HALF, Options(), "off", "linalg"),
     "vectorize": (F32, Options(), False, "kernel"),

@@ -62,6 +62,7 @@ def test_the_optional_parts_come_in_the_order_of_the_pipeline():
     parts = {part.option: part.passes for part in optional_parts(Options(matmul="on"))}
     assert parts == {
         "matmul": ("fusion-select-library",),
+        "matmul_epilogue": ("fusion-segment",),
         "fma": ("fusion-normalize",),
         "fast_math": ("fusion-normalize",),
         "vectorize": ("fusion-schedule",),
