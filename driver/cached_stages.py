@@ -110,7 +110,15 @@ class _Place:
 
 
 def _key(what: str, text: str, options: Options, affected: Affected) -> str:
-    return digest(what, compiler(), repr(options.affecting(affected)), text)
+    values = options.affecting(affected)
+    device = _device_measured_on(options) if values.get("autotune") else ""
+    return digest(what, compiler(), repr(values), device, text)
+
+
+def _device_measured_on(options: Options) -> str:
+    from .autotune import device_measured_on  # needs torch, which nothing else here does
+
+    return device_measured_on(options) or ""
 
 
 def _from_disk(disk: DiskCache | None, key: str) -> Lowered | None:

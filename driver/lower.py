@@ -18,6 +18,10 @@ def lower(module: ir.Module, options: Options, emit: str, instruments: Instrumen
     shown = instruments or replace(QUIET, verify_each=options.verify_each)
     for number, stage in enumerate(remaining_stages(module, options, emit)):
         run(module, stage, shown.numbered(number, stage.name))
+        if stage.name == "schedule" and options.autotune:
+            from .autotune import tune  # needs torch, which nothing else here does
+
+            tune(module, options)
     return module
 
 

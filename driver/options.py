@@ -110,6 +110,21 @@ class Options:
             at_most=LARGEST_FUEL,
         )
     )
+    deterministic: bool = _option(
+        Declaration(
+            False,
+            "sums are joined in the same order on every GPU and in every process: nothing depends on what the GPU has, "
+            "nor on measurements",
+            "segment",
+        )
+    )
+    autotune: bool = _option(
+        Declaration(
+            False,
+            "each kernel's schedule is the fastest of several, measured where it is compiled; at most 2 s a kernel",
+            "schedule",
+        )
+    )
     matmul: str = _option(
         Declaration(
             "off", "compile matmuls instead of calling the library; auto: small ones", "fusion", "on", "off", MATMUL

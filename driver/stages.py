@@ -23,7 +23,7 @@ from ..passes.fusion_split_reductions import FusionSplitReductions
 from ..passes.fusion_to_cpu import FusionToCpu
 from ..passes.fusion_to_gpu import FusionToGpu
 from ..passes.pass_base import Pass
-from ..targets.target import Target
+from ..targets.target import LEAST_GPU, Target
 from .options import Options
 from .upstream import FROM_TORCH, TO_LLVM, TO_NVVM
 
@@ -57,7 +57,7 @@ KERNEL_CODE = (
 
 def stages(options: Options) -> tuple[Stage, ...]:
     """The whole compiler for these options, in order."""
-    target = Target.parse(options.target)
+    target = _chosen_for(options)
     return (
         # Calls first: what torch-mlir doesn't lower must not be in its way
         Stage("import", (FusionImportExtern(), *FROM_TORCH), ("linalg.", "tensor.", "arith.", *CALLS)),
@@ -93,6 +93,12 @@ def stages(options: Options) -> tuple[Stage, ...]:
         Stage("kernel", (FusionPlanMemory(),), allowed=("fusion.kernel", *HOST)),
         *(_cpu_stages(options) if target.kind == "cpu" else _gpu_stages(options)),
     )
+
+
+def _chosen_for(options: Options) -> Target:
+    """Whose number of multiprocessors, room for clusters and so on decide in which order sums are joined."""
+    target = Target.parse(options.target)
+    return LEAST_GPU if options.deterministic and target.kind != "cpu" else target
 
 
 def _fusion_pass(options: Options) -> Pass:

@@ -149,6 +149,9 @@ CPU = Target(
 
 TARGETS = {target.name: target for target in (CPU, SIMT, SM_80, SM_90, SM_90A, SM_100)}
 
+LEAST_GPU = SM_80
+"""No GPU has less of anything, so that what is chosen for this one suits all."""
+
 # From which compute capability on a device runs which target's code, best first. Code of an `a` target runs
 # on exactly its own capability: a later 9.x would take sm_90's.
 DEVICES = [((10, 0), "sm_100"), ((9, 1), "sm_90"), ((9, 0), "sm_90a"), ((8, 0), "sm_80")]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..driver.build import EMITS
@@ -17,6 +18,7 @@ from ..passes.pass_base import BOOLEANS, check_choice, print_value
 from ..targets.target import TARGETS
 from .command import Parser
 
+LOG = logging.getLogger("mlir_fusion.tools")
 REPORTS = ("json", "table")
 
 
@@ -152,6 +154,9 @@ INSTEAD = {
 
 def _arguments(given: argparse.Namespace) -> Arguments:
     options = _options(given)
+    if options.autotune:
+        LOG.warning("autotune: fusion-opt runs no kernels; schedules stay as chosen")
+        options = replace(options, autotune=False)
     instruments = Instruments(
         before_all=given.mlir_print_ir_before_all,
         after_all=given.mlir_print_ir_after_all,

@@ -71,6 +71,15 @@ func.func @main(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
   return %e : tensor<8x8xf32>
 }
 """
+COLUMNS = """
+func.func @main(%a: tensor<64x30720xf32>) -> tensor<30720xf32> {
+  %0 = tensor.empty() : tensor<30720xf32>
+  %zero = arith.constant 0.0 : f32
+  %z = linalg.fill ins(%zero : f32) outs(%0 : tensor<30720xf32>) -> tensor<30720xf32>
+  %s = linalg.reduce { arith.addf } ins(%a : tensor<64x30720xf32>) outs(%z : tensor<30720xf32>) dimensions = [0]
+  return %s : tensor<30720xf32>
+}
+"""
 RECOMPUTED = """
 func.func @main(%x: tensor<64x64xf16>, %a: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
   %0 = tensor.empty() : tensor<64x64xf32>
@@ -112,6 +121,7 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "recompute": (RECOMPUTED, DATAFLOW, False, "region"),
     "max_region_ops": (F32, Options(), 1, "region"),
     "optimization_fuel": (F32, Options(), 1, "region"),
+    "deterministic": (COLUMNS, Options(target="sm_100"), True, "kernel"),
     "matmul": (F32, Options(), "auto", "linalg"),
     "matmul_epilogue": (EPILOGUE, Options(matmul="on"), False, "kernel"),
     "fma": (HALF, Options(), False, "linalg"),
@@ -123,6 +133,7 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
 """By option: a program that shows it, options that it differs from in the value given, and the stage to look at."""
 
 ELSEWHERE = {
+    "autotune": "test_autotune.py",
     "cuda_graphs": "test_cuda_graphs_launch_at_once",
     "disk_cache": "test_driver_cache.py",
     "disk_cache_mib": "test_driver_cache.py",
@@ -187,6 +198,16 @@ def test_verify_each_looks_between_passes(monkeypatch):
     _emit(SIBLINGS, Options(), "linalg")
     with pytest.raises(InternalError, match="retype"):
         _emit(SIBLINGS, Options(verify_each=True), "linalg")
+
+
+def test_what_is_deterministic_is_the_same_on_every_gpu():
+    for program in (COLUMNS, F32):
+        texts = {
+            str(_emit(program, Options(target=target, deterministic=True), "kernel"))
+            for target in ("sm_80", "sm_90", "sm_90a", "sm_100")
+        }
+        assert len(texts) == 1
+    assert _emit(COLUMNS, Options(target="sm_80"), "kernel") != _emit(COLUMNS, Options(target="sm_100"), "kernel")
 
 
 def test_cuda_graphs_launch_at_once():

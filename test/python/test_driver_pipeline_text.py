@@ -76,7 +76,7 @@ def test_no_text_crashes(text: str):
             23,
         ),
         ("fusion-consecutive{max-region-ops=x}", "option 'max-region-ops' must be a whole number, got 'x'", 19),
-        ("fusion-segment{fast=1}", "fusion-segment has no options, got 'fast'", 15),
+        ("fusion-none{fast=1}", "fusion-none has no options, got 'fast'", 12),
         (
             "canonicalize{max-iteration=3}",
             "unknown option 'max-iteration', did you mean 'max-iterations'?; canonicalize has cse-between-iterations",
