@@ -113,11 +113,11 @@ class _Stretch:
                 what, before = f"adding {kernel.launch} to a graph", nodes[-1:]
                 nodes += call(what, *driver.cuGraphAddKernelNode(graph, before, len(before), node))
             (executable,) = call("making a graph executable", *driver.cuGraphInstantiate(graph, 0))
-        finally:
+        except BaseException:
             driver.cuGraphDestroy(graph)
-        known = [list(arguments) for _, arguments in held]
-        made = _Stretch(launcher, executable, kernels, nodes, parameters, known)
-        weakref.finalize(made, driver.cuGraphExecDestroy, executable).atexit = False
+            raise
+        made = _Stretch(launcher, executable, kernels, nodes, parameters, [list(arguments) for _, arguments in held])
+        weakref.finalize(made, _destroy, driver, graph, executable).atexit = False
         return made
 
     def launch(self, queue: Queue, arguments: Sequence[Sequence[Argument]]) -> None:
@@ -131,6 +131,12 @@ class _Stretch:
                 call(f"updating {kernel.launch}", *status)
                 self.known[number] = list(given)
         call(f"launching {len(self.kernels)} kernels at once", *driver.cuGraphLaunch(self.executable, queue.stream))
+
+
+def _destroy(driver: Driver, graph: Handle, executable: Handle) -> None:
+    """Not before: updates of the executable name the graph's nodes."""
+    driver.cuGraphExecDestroy(executable)
+    driver.cuGraphDestroy(graph)
 
 
 def _parameters(driver: Driver, function: Handle, kernel: _Kernel) -> NodeParameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -19,11 +20,13 @@ from mlir_fusion.driver.cache import STAGES, Counts, Memory
 from mlir_fusion.driver.cached_stages import forget_stages
 from mlir_fusion.driver.fingerprint import code_generator, compiler
 from mlir_fusion.driver.kernel_code import NativeCode, forget_kernels
-from mlir_fusion.driver.options import Options
+from mlir_fusion.driver.options import Declaration, Options, Value, declarations
 from mlir_fusion.driver.runner import make_context
 from mlir_fusion.runtime import disk_cache
 from mlir_fusion.runtime.disk_cache import ABANDONED_SECONDS, DiskCache, cache_folder
+from mlir_fusion.runtime.image import Entry
 from mlir_fusion.targets import cpu
+from test_driver_option_effects import SHOWN
 
 PROGRAM = """
 func.func @main(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
@@ -109,6 +112,39 @@ def test_no_option_finds_what_another_value_made(cold: Path):
     codes = [str(artifact.code.kernels["exp_0"].image.code) for artifact in (plain, scalar)]  # pyright: ignore
     assert "ld.global.v4" in codes[0]
     assert "ld.global.v4" not in codes[1]
+
+
+def made(options: Options, program: str) -> tuple[str, dict[str, object]]:
+    """The host program and the kernels' code, as text and bytes; native code by name only."""
+    artifact, _ = compiled(options, program)
+    kernels = artifact.code.kernels
+    codes = {name: entry.image.code if isinstance(entry, Entry) else "" for name, entry in kernels.items()}
+    return str(artifact.host), codes
+
+
+@pytest.mark.parametrize("option", declarations(), ids=lambda option: option.name)
+def test_options_in_turn_find_nothing_of_one_another(cold: Path, option: Declaration, monkeypatch):
+    """For every option, in both orders, in a process and from disk: what is made is what a new process makes."""
+    if option.name == "autotune":
+        pytest.skip("what is measured differs: test_autotune.py")
+    program, base, value, _ = SHOWN.get(option.name, (PROGRAM, Options(), other_value(option), ""))
+    variants = [base, replace(base, **{option.name: value})]
+    expected = []
+    for variant in variants:
+        new_process()
+        expected.append(made(replace(variant, disk_cache=False), program))
+    assert option.name not in SHOWN or expected[0] != expected[1]
+    for order in ((0, 1, 0), (1, 0, 1)):
+        monkeypatch.setenv("MLIR_FUSION_CACHE_DIR", str(cold / str(order)))
+        for _ in range(2):
+            new_process()
+            assert [made(variants[number], program) for number in order] == [expected[number] for number in order]
+
+
+def other_value(option: Declaration) -> Value:
+    if isinstance(option.default, bool):
+        return not option.default
+    return next(choice for choice in option.choices or (option.at_most,) if choice != option.default)
 
 
 def test_code_from_disk_computes_the_same(cold: Path):
@@ -202,6 +238,46 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch, caplog):
     assert cache.get("kernels", KEY) is None
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert "No space left on device" in caplog.text
+
+
+def test_a_disk_that_is_really_full_costs_the_cache_only(tmp_path: Path, monkeypatch, caplog):
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(tmp_path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("may not mount a small file system")
+    try:
+        monkeypatch.setenv("MLIR_FUSION_CACHE_DIR", str(tmp_path))
+        new_process()
+        with caplog.at_level(logging.WARNING):
+            for most in range(1, 12):
+                x, y = np.linspace(-2, 2, 64, dtype=np.float32), np.empty(64, np.float32)
+                artifact, _ = compiled(replace(CPU, max_region_ops=most))
+                artifact.code.function("exp_0", 2)(x.ctypes.data, y.ctypes.data)  # pyright: ignore
+                np.testing.assert_allclose(y, np.exp(x), rtol=1e-6)
+        assert [record.message for record in caplog.records if "No space left" in record.message]
+        assert len(caplog.records) == 1
+        entries = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert entries and all(path.read_bytes().startswith(disk_cache.MAGIC) for path in entries)
+        new_process()
+        assert compiled(replace(CPU, max_region_ops=1))[1] == counts("1/0", "1/0", "1/0", "1/0", "1/0")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_read_only_folder_is_read(cold: Path, monkeypatch, caplog):
+    compiled()
+    new_process()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Read-only file system")
+
+    monkeypatch.setattr(disk_cache.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(disk_cache.os, "utime", refuse)
+    with caplog.at_level(logging.WARNING):
+        assert compiled()[1] == counts("1/0", "1/0", "1/0", "1/0", "1/0")
+        assert not caplog.records
+        assert compiled(replace(CPU, max_region_ops=13))[0].code
+        assert compiled(replace(CPU, max_region_ops=14))[0].code
+    assert ["Read-only file system" in record.message for record in caplog.records] == [True]
 
 
 def test_the_folder_is_bounded_and_the_oldest_go(tmp_path: Path):

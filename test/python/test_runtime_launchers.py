@@ -95,6 +95,7 @@ class RecordingDriver:
         return self._answer("instantiate", "executable")
 
     def cuGraphDestroy(self, graph: object) -> tuple:  # noqa: N802
+        self.nodes = 0
         return self._answer("destroy")
 
     def cuGraphExecDestroy(self, executable: object) -> tuple:  # noqa: N802
@@ -103,6 +104,8 @@ class RecordingDriver:
     def cuGraphExecKernelNodeSetParams(  # noqa: N802
         self, executable: object, node: int, parameters: SimpleNamespace
     ) -> tuple:
+        # As the driver does it: nodes live as long as their graph
+        assert node <= self.nodes
         return self._answer("update", node, self._read(parameters)[-1])[:1]
 
     def cuGraphLaunch(self, executable: object, stream: int) -> tuple:  # noqa: N802
@@ -216,7 +219,7 @@ def test_kernels_are_launched_at_once_and_only_what_differs_is_updated(monkeypat
     driver.calls.clear()
     del launcher, launches
     gc.collect()
-    assert driver.names() == ["destroy executable"]
+    assert driver.names() == ["destroy executable", "destroy"]
 
 
 @pytest.mark.parametrize("why", ["alone", "capturing", "synchronizing"])
