@@ -62,14 +62,14 @@ def lowered(module: ir.Module, options: Options, counts: Counts, disk: DiskCache
             _note_hits(steps, counts, from_disk=True)
             return found
         walked = _walk(module, text, steps, options, counts)
-        made = Lowered(walked, kernel_keys(ir.Module.parse(walked, module.context), Target.parse(options.target)))
-        if disk is not None:
-            disk.put(DISK_KIND, key, {"kernels": made.kernel_keys}, walked.encode())
-        return made
+        return Lowered(walked, kernel_keys(ir.Module.parse(walked, module.context), Target.parse(options.target)))
 
     result, was_there = _programs.get_or_make(key, make)
     if was_there:
         _note_hits(steps, counts, from_disk=False)
+    # Also where it was made for one that wanted no disk
+    if disk is not None and not disk.has(DISK_KIND, key):
+        disk.put(DISK_KIND, key, {"kernels": result.kernel_keys}, result.text.encode())
     return result
 
 

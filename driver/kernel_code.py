@@ -24,7 +24,7 @@ from .levels import nested_modules
 from .lower import lower
 from .options import Options
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", "Entry", "NativeKernel")
 
 DISK_KIND = "kernels"
 MOST_KERNELS = 4096
@@ -34,6 +34,7 @@ MOST_KERNELS = 4096
 class NativeKernel:
     """A kernel in a library of this process: the code's own name for it need not be the program's."""
 
+    code: cpu.NativeObject
     module: cpu.NativeModule
     name: str
 
@@ -111,23 +112,21 @@ class KernelCompiler:
         found, was_there = memory.get_or_make(key, lambda: make(name, key))
         if was_there:
             self.counts.hit("kernels")
+        # Also where it was made for a program that wanted no disk
+        if self.disk and not self.disk.has(DISK_KIND, key):
+            self.disk.put(DISK_KIND, key, *_as_entry(found))
         return found
 
     def _image(self, name: str, key: str) -> Entry:
         entry = self._from_disk(key)
         if entry is None:
-            text = nvptx.compile_to_ptx(self._llvm_ir(name), self.target)
-            self._to_disk(key, {"entry": name}, text.encode())
-            return Entry(Image(text, self.disk), name)
-        return Entry(Image(entry.body.decode(), self.disk), str(entry.header["entry"]))
+            return Entry(Image(nvptx.compile_to_ptx(self._llvm_ir(name), self.target)), name)
+        return Entry(Image(entry.body.decode()), str(entry.header["entry"]))
 
     def _native(self, name: str, key: str) -> NativeKernel:
         entry = self._from_disk(key)
-        if entry is None:
-            made = cpu.compile_object(self._llvm_ir(name))
-            self._to_disk(key, {"entry": name, "defined": made.defined, "needed": made.needed}, made.code)
-            return NativeKernel(cpu.load(made), name)
-        return NativeKernel(cpu.load(_object(entry)), str(entry.header["entry"]))
+        made = cpu.compile_object(self._llvm_ir(name)) if entry is None else _object(entry)
+        return NativeKernel(made, cpu.load(made), name if entry is None else str(entry.header["entry"]))
 
     def _use_conversions(self) -> None:
         """What 16-bit floats need takes as long as several kernels, so it is kept like one."""
@@ -150,16 +149,21 @@ class KernelCompiler:
             self.counts.miss("kernels")
         return entry
 
-    def _to_disk(self, key: str, header: dict[str, object], code: bytes) -> None:
-        if self.disk and key:
-            self.disk.put(DISK_KIND, key, header, code)
-
     def _llvm_ir(self, name: str) -> str:
         with self.host.context:
             places = ((nested, op) for nested in nested_modules(self.host) for op in kernels_in(nested))
             module = next(alone(nested, kernel) for nested, (found, kernel) in places if found == name)
             lower(module, self.options, "llvm" if self.target.kind == "cpu" else "nvvm")
             return translate(next(nested_modules(module)))
+
+
+def _as_entry(kernel: Entry | NativeKernel) -> tuple[dict[str, object], bytes]:
+    """What is kept on disk of a kernel: a header and code."""
+    if isinstance(kernel, NativeKernel):
+        code = kernel.code
+        return {"entry": kernel.name, "defined": code.defined, "needed": code.needed}, code.code
+    text = kernel.image.code
+    return {"entry": kernel.name}, text.encode() if isinstance(text, str) else text
 
 
 def _object(entry: DiskEntry) -> cpu.NativeObject:

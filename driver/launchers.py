@@ -9,6 +9,7 @@ from ..runtime.cuda import CudaLauncher
 from ..runtime.cuda_graph import GraphLauncher
 from ..runtime.launch import Launcher
 from ..runtime.native import NativeLauncher
+from .build import disk_cache
 from .kernel_code import NativeCode, PtxCode
 from .options import Options
 
@@ -17,5 +18,5 @@ def make_launcher(code: PtxCode | NativeCode, options: Options) -> Launcher:
     """The launcher of a program's kernels."""
     if isinstance(code, NativeCode):
         return NativeLauncher(code)
-    launcher = CudaLauncher(code.kernels)
+    launcher = CudaLauncher(code.kernels, disk=disk_cache(options))
     return GraphLauncher(launcher) if options.cuda_graphs else launcher

@@ -19,6 +19,7 @@ from typing import Protocol
 import torch
 
 from .cubin import LinkingDriver, cubin_of
+from .disk_cache import DiskCache
 from .image import Entry, Image
 from .launch import Argument, Launch, Launched, Queue
 from .native import argument_type
@@ -99,9 +100,13 @@ class CudaLauncher:
     device_type = "cuda"
     finish = None
 
-    def __init__(self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None) -> None:
+    def __init__(
+        self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None, disk: DiskCache | None = None
+    ) -> None:
+        """`disk` is where the driver's translations of PTX are kept."""
         self._entries = code if isinstance(code, Mapping) else _EveryName(Image(code))
         self._driver = driver
+        self._disk = disk
         self.synchronizes = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
         self._seen = threading.local()
 
@@ -157,9 +162,9 @@ class CudaLauncher:
 
     def _code(self, image: Image, device: int) -> str | bytes:
         """What the driver is given: PTX, unless its translation is to be kept."""
-        if image.disk is None or isinstance(image.code, bytes):
+        if self._disk is None or isinstance(image.code, bytes):
             return image.code
-        return cubin_of(image.code, device, image.disk, self.loaded_driver(), self.call)
+        return cubin_of(image.code, device, self._disk, self.loaded_driver(), self.call)
 
     def _load(self, code: str | bytes) -> Handle:
         driver, log = self.loaded_driver(), bytearray(LOG_BYTES)

@@ -94,6 +94,10 @@ class DiskCache:
             os.utime(path)
         return entry
 
+    def has(self, kind: str, key: str) -> bool:
+        """Whether there is an entry, good or bad."""
+        return self._path(kind, key).exists()
+
     def put(self, kind: str, key: str, header: Header, body: bytes) -> None:
         """Keeps an entry."""
         content = _encode(key, header, body)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from .disk_cache import DiskCache
-
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """PTX text or a cubin, loaded once a device; `disk` is where the driver's translation of PTX is kept."""
+    """PTX text or a cubin, loaded once a device."""
 
     code: str | bytes
-    disk: DiskCache | None = None
     modules: dict[int, object] = field(default_factory=dict)
     """The driver's handle of it, by device."""
     lock: threading.Lock = field(default_factory=threading.Lock)

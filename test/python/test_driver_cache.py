@@ -186,6 +186,14 @@ def test_without_the_disk_nothing_is_written(cold: Path):
     assert not cold.exists()
 
 
+@pytest.mark.parametrize("options", [CPU, Options()], ids=["cpu", "gpu"])
+def test_a_kernel_made_without_the_disk_is_kept_once_a_program_wants_that(cold: Path, options: Options):
+    compiled(replace(options, disk_cache=False))
+    compiled(options)
+    new_process()
+    assert compiled(options)[1] == counts("1/0", "1/0", "1/0", "1/0", "1/0")
+
+
 def test_entries_are_data(cold: Path):
     compiled()
     files = [path for path in cold.rglob("*") if path.is_file()]
