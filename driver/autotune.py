@@ -5,20 +5,16 @@ of them (passes/schedules/variations.py), run on random inputs of its shapes, an
 `MOST_SECONDS` a kernel. What was found is kept, in the process and on disk, by the kernel and the device. With
 `deterministic` only what computes the same bits is tried.
 
-Where there is no such device, or the inputs don't fit, the family's choice stays. (This module needs torch, so
-lower.py imports it when it is needed: fusion-opt measures nothing.)
+Where there is no such device, or the inputs don't fit, the family's choice stays. (This module runs
+kernels, so lower.py imports it when it is needed: fusion-opt never does.)
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
-
-import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..dialects import fusion
 from ..dialects.mlir import func, ir
@@ -26,9 +22,8 @@ from ..passes.layouts import layout_of
 from ..passes.schedules.family import Parameters
 from ..passes.schedules.variations import KEEP_ORDER, variations
 from ..runtime.disk_cache import DiskCache
-from ..runtime.dtypes import dtype_of
 from ..runtime.program import Program
-from ..runtime.stopwatch import seconds
+from ..runtime.stopwatch import Inputs, gpu_name, outside_tracing, random_inputs, seconds
 from ..targets.target import Target
 from .build import build, disk_cache
 from .cache import Counts, Memory
@@ -58,10 +53,8 @@ def device_measured_on(options: Options) -> str | None:
     if target.kind == "cpu":
         return code_generator("cpu")
     here = Target.detect()
-    if target.kind != "gpu" or here.kind != "gpu" or not torch.cuda.is_available():
-        return None
-    fits = here.name.rstrip("a") == target.name.rstrip("a")
-    return torch.cuda.get_device_name() if fits else None
+    fits = target.kind == "gpu" and here.name.rstrip("a") == target.name.rstrip("a")
+    return gpu_name() if fits else None
 
 
 def tune(module: ir.Module, options: Options) -> None:
@@ -122,9 +115,8 @@ class _Tuner:
 
     def _fastest(self, alone: ir.Module, candidates: list[Parameters]) -> Parameters:
         begin, times = time.monotonic(), list[float]()
-        # Where PyTorch traces, tensors would have no memory
-        with _disable_current_modes():
-            inputs = list(_random_inputs(alone, "cpu" if self._kind == "cpu" else "cuda"))
+        with outside_tracing():
+            inputs = _inputs_of(alone, "cpu" if self._kind == "cpu" else "cuda")
             for candidate in candidates:
                 if times and time.monotonic() - begin > MOST_SECONDS:
                     break
@@ -141,7 +133,7 @@ class _Tuner:
         )
         return candidates[best]
 
-    def _seconds(self, alone: ir.Module, parameters: Parameters, inputs: list[torch.Tensor]) -> float:
+    def _seconds(self, alone: ir.Module, parameters: Parameters, inputs: Inputs) -> float:
         with alone.context, ir.Location.unknown():
             module = ir.Module.parse(str(alone))
             kernel = next(op for function in functions(module) for op in body_of(function))
@@ -177,14 +169,11 @@ def _alone(kernel: ir.Operation) -> ir.Module:
     return module
 
 
-def _random_inputs(alone: ir.Module, device: str) -> Iterator[torch.Tensor]:
-    """Normal floats, of a generator of their own; integers, which may be indices, are 0."""
-    generator = torch.Generator(device)
+def _inputs_of(alone: ir.Module, device: str) -> Inputs:
     (function,) = functions(alone)
-    for argument in function.regions[0].blocks[0].arguments:
-        type_, layout = ir.RankedTensorType(argument.type), layout_of(argument)
-        value = torch.empty_strided(type_.shape, layout.strides, dtype=dtype_of(type_.element_type), device=device)
-        if value.dtype.is_floating_point or value.dtype.is_complex:
-            yield value.normal_(generator=generator)
-        else:
-            yield value.zero_()
+    arguments = list(function.regions[0].blocks[0].arguments)
+    types = [ir.RankedTensorType(argument.type) for argument in arguments]
+    places = [
+        (tuple(type_.shape), layout_of(argument).strides) for type_, argument in zip(types, arguments, strict=True)
+    ]
+    return random_inputs(places, [type_.element_type for type_ in types], device)
