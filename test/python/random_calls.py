@@ -1,6 +1,8 @@
 """Functions and random options for test_random_calls.py, which also runs this file as a new process for one call.
 
 python random_calls.py FUNCTION ROWS OPTION=VALUE,...      the result's bytes in hexadecimal
+
+The folder of compiled code is the environment's: the test gives the process an empty one.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ def products(x: Tensor) -> Tensor:
 
 
 FUNCTIONS = {function.__name__: function for function in (softmax, gelu, products)}
+# All but autotune, which may choose differently in another process, and the target
 CHOICES = {
     "fusion_type": ("none", "consecutive", "dataflow"),
     "horizontal": ("true", "false"),
@@ -40,6 +43,13 @@ CHOICES = {
     "vectorize": ("true", "false"),
     "index32": ("true", "false"),
     "kernel_reuse": ("true", "false"),
+    "memory_aware": ("true", "false"),
+    "matmul_epilogue": ("true", "false"),
+    "deterministic": ("true", "false"),
+    "cuda_graphs": ("true", "false"),
+    "disk_cache": ("true", "false"),
+    "disk_cache_mib": ("1", "1024"),
+    "verify_each": ("true", "false"),
 }
 
 
@@ -59,5 +69,5 @@ def data(result: Tensor) -> bytes:
 
 if __name__ == "__main__":
     function, rows, options = FUNCTIONS[sys.argv[1]], int(sys.argv[2]), sys.argv[3].split(",")
-    fast = mlir_fusion.compile(function, enable_options=[*options, "disk_cache=false"])
+    fast = mlir_fusion.compile(function, enable_options=options)
     print(data(fast(make_input(rows))).hex())

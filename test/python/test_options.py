@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from mlir_fusion.dialects.mlir import ir, register_torch
+from mlir_fusion.driver.cached_stages import full_text
+from mlir_fusion.driver.lower import lower
 from mlir_fusion.driver.options import Declaration, Options, declarations
+from mlir_fusion.driver.runner import make_context
 from mlir_fusion.frontend import graphs as graphs_module
 from mlir_fusion.frontend import variants
 from torch import Tensor, nn
@@ -25,6 +31,30 @@ def f(x: Tensor) -> Tensor:
 def _no_graphs() -> Iterator[None]:
     torch._dynamo.reset()
     yield
+
+
+@dataclass
+class Built:
+    """What was compiled, in order: under which options, from what, and the host program."""
+
+    options: list[Options] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def built(monkeypatch) -> Built:
+    seen, plain = Built(), graphs_module.build
+
+    def build(module: Any, options: Options, counts: Any) -> Any:
+        seen.options.append(options)
+        seen.texts.append(full_text(module))
+        artifact = plain(module, options, counts)
+        seen.hosts.append(full_text(artifact.host))
+        return artifact
+
+    monkeypatch.setattr(graphs_module, "build", build)
+    return seen
 
 
 def fusions(fast: Any) -> list[str]:
@@ -46,21 +76,44 @@ def alternatives(option: Declaration) -> tuple[str, str]:
     if isinstance(option.default, bool):
         return f"{option.name}=true", f"{option.name}=false"
     if option.name == "target":
-        return "target=cpu", "target=cpu"
+        return "target=cpu", "target=sm_90"
     if option.choices:
         return f"{option.name}={option.choices[0]}", f"{option.name}={option.choices[-1]}"
     return f"{option.name}=3", f"{option.name}=1"
 
 
+def g(x: Tensor) -> Tensor:
+    """With something for most options: a product, what follows it, sums and siblings."""
+    y = (x @ x.t()).relu()
+    return f(x).sum(0) + y.exp().sum() * y.amax() + x.cos().mean(0)
+
+
 @pytest.mark.parametrize("option", declarations(), ids=lambda option: option.name)
-def test_one_callable_under_two_values_of_an_option_in_turn(option: Declaration):
-    fast = mlir_fusion.compile(f, fusion_type="dataflow")
-    one, other = alternatives(option)
-    for shape in ((4, 8), (3, 16)):
-        for value in (one, other, one):
-            check(fast, *shape, _enable_options=[value])
-    values = {getattr(graph.options, option.name) for graph in graphs(fast)}
-    assert len(values) == (1 if option.name == "target" else 2)
+def test_one_callable_under_two_values_of_an_option_in_turn(option: Declaration, built: Built):
+    """With the same inputs and with new shapes, in both orders; what runs is what is compiled without any cache."""
+    for first, second in (alternatives(option), alternatives(option)[::-1]):
+        fast = mlir_fusion.compile(g, fusion_type="dataflow", enable_options=["matmul"])
+        for shape in ((4, 8), (3, 16)):
+            x = torch.randn(shape)
+            for value in (first, second, first):
+                if value == "target=sm_90":
+                    with pytest.raises((RuntimeError, ValueError), match="cuda"):
+                        fast(x, _enable_options=[value])
+                else:
+                    torch.testing.assert_close(fast(x, _enable_options=[value]), g(x), rtol=1e-4, atol=1e-4)
+        values = [getattr(graph.options, option.name) for graph in graphs(fast)]
+        assert len(values) == 4 and values[0] != values[1] and values[:2] == values[2:]
+    if option.name != "autotune":
+        for options, text, host in zip(built.options, built.texts, built.hosts, strict=True):
+            assert host == without_caches(text, options)
+
+
+@functools.cache
+def without_caches(text: str, options: Options) -> str:
+    context = make_context()
+    register_torch(context)
+    with context:
+        return full_text(lower(ir.Module.parse(text), options, "gpu"))
 
 
 def test_the_environment_is_read_at_every_call(monkeypatch):
@@ -84,21 +137,7 @@ def test_the_environment_is_read_at_every_call_of_what_torch_compiled(monkeypatc
     check(fast, 4, 8)
 
 
-@pytest.fixture
-def built(monkeypatch) -> list[Options]:
-    """The options of every graph that is compiled, in order."""
-    seen: list[Options] = []
-    plain = graphs_module.build
-
-    def build(module: Any, options: Options, counts: Any) -> Any:
-        seen.append(options)
-        return plain(module, options, counts)
-
-    monkeypatch.setattr(graphs_module, "build", build)
-    return seen
-
-
-def test_what_torch_compiled_follows_the_environment_and_the_blocks_around_its_calls(monkeypatch, built: list[Options]):
+def test_what_torch_compiled_follows_the_environment_and_the_blocks_around_its_calls(monkeypatch, built: Built):
     options = {"enable_options": ["max_region_ops=7"]}
     fast = torch.compile(f, backend="mlir_fusion", dynamic=False, options=options)  # pyright: ignore
     for _ in range(2):
@@ -110,22 +149,20 @@ def test_what_torch_compiled_follows_the_environment_and_the_blocks_around_its_c
         with mlir_fusion.options("none"):
             check(fast, 3, 16)
         monkeypatch.delenv("MLIR_FUSION_OPTIONS")
-    assert [options.fusion_type for options in built] == ["dataflow", "none", "consecutive", "consecutive"]
-    assert {options.max_region_ops for options in built} == {7}
+    assert [options.fusion_type for options in built.options] == ["dataflow", "none", "consecutive", "consecutive"]
+    assert {options.max_region_ops for options in built.options} == {7}
 
 
-def test_two_things_that_torch_compiled_share_no_graph_of_other_options(built: list[Options]):
+def test_two_things_that_torch_compiled_share_no_graph_of_other_options(built: Built):
     for fusion_type in ("none", "dataflow"):
         with mlir_fusion.options(fusion_type):
             check(torch.compile(f, backend="mlir_fusion"), 4, 8)
-    assert [options.fusion_type for options in built] == ["none", "dataflow"]
+    assert [options.fusion_type for options in built.options] == ["none", "dataflow"]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("entry", ["compile", "torch.compile"])
-def test_a_backward_pass_has_the_options_of_its_forward_pass(
-    entry: str, dynamic: bool, monkeypatch, built: list[Options]
-):
+def test_a_backward_pass_has_the_options_of_its_forward_pass(entry: str, dynamic: bool, monkeypatch, built: Built):
     fast = (
         mlir_fusion.compile(f, fusion_type="dataflow", dynamic=dynamic)
         if entry == "compile"
@@ -142,27 +179,27 @@ def test_a_backward_pass_has_the_options_of_its_forward_pass(
         torch.testing.assert_close(y, expected)
         grads = [torch.autograd.grad(result.sum(), x)[0] for result in (y, expected)]
         torch.testing.assert_close(*grads)
-    assert all(options.max_region_ops != 5 for options in built)
-    kinds = [options.fusion_type for options in built]
+    assert all(options.max_region_ops != 5 for options in built.options)
+    kinds = [options.fusion_type for options in built.options]
     assert {kind: kinds.count(kind) for kind in kinds} == {"none": 4, "consecutive": 2, "dataflow": 2}
 
 
-def test_more_sets_of_options_than_dynamo_recompiles_for(built: list[Options]):
+def test_more_sets_of_options_than_dynamo_recompiles_for(built: Built):
     fast = mlir_fusion.compile(f)
     for most in range(1, 12):
         check(fast, 4, 8, _enable_options=[f"max_region_ops={most}"])
-    assert [options.max_region_ops for options in built] == list(range(1, 12))
+    assert [options.max_region_ops for options in built.options] == list(range(1, 12))
 
 
-def test_without_isolated_recompilations_variants_have_code_of_their_own(monkeypatch, built: list[Options]):
+def test_without_isolated_recompilations_variants_have_code_of_their_own(monkeypatch, built: Built):
     """As where PyTorch is older."""
     monkeypatch.setattr(variants, "ISOLATES", False)
     for function in (f, nn.Sequential(nn.GELU(), nn.Softmax(-1))):
-        built.clear()
+        built.options.clear()
         fast, x = mlir_fusion.compile(function), torch.randn(4, 8)
         for most in range(1, 12):
             torch.testing.assert_close(fast(x, _enable_options=[f"max_region_ops={most}"]), function(x))
-        assert [options.max_region_ops for options in built] == list(range(1, 12))
+        assert [options.max_region_ops for options in built.options] == list(range(1, 12))
 
 
 def test_a_runtime_option_compiles_nothing(monkeypatch):

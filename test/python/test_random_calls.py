@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import random_calls
 import torch
-from mlir_fusion.driver.options import Options
-from random_calls import FUNCTIONS, data, make_input, random_options
+from mlir_fusion.driver.options import Options, declarations
+from random_calls import CHOICES, FUNCTIONS, data, make_input, random_options
 
 import mlir_fusion
 
@@ -42,12 +42,17 @@ def test_random_calls(seed: int, cold: Path, monkeypatch):
             assert fast.cache_info()[stage].misses - before[stage].misses == (key not in seen)
             seen.add(key)
         assert results.setdefault((name, rows, ",".join(said)), result) == result
-    for name, rows, said in generator.sample(sorted(results), FRESH):
-        assert in_a_new_process(name, rows, said) == results[name, rows, said]
+    for number, (name, rows, said) in enumerate(generator.sample(sorted(results), FRESH)):
+        assert in_a_new_process(name, rows, said, cold / str(number)) == results[name, rows, said]
 
 
-def in_a_new_process(name: str, rows: int, said: str) -> bytes:
+def test_random_calls_try_every_option():
+    assert {*CHOICES, "autotune", "target"} == {option.name for option in declarations()}
+
+
+def in_a_new_process(name: str, rows: int, said: str, folder: Path) -> bytes:
     command = [sys.executable, random_calls.__file__, name, str(rows), said]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "MLIR_FUSION_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return bytes.fromhex(done.stdout)
