@@ -262,7 +262,11 @@ def names_of(names: Iterable[str], where: str) -> list[str]:
     """The names in a list; one string is an error, since it would be taken letter by letter."""
     if isinstance(names, str):
         raise ValueError(f"{where}: options are given as a list of names, got the string {names!r}")
-    return [name.strip() for name in names]
+    listed: list[object] = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise ValueError(f"{where}: an option is given as a name or name=value, got {name!r}")
+    return [str(name).strip() for name in listed]
 
 
 class OptionTable(tuple[Declaration, ...]):

@@ -46,6 +46,7 @@ def test_later_levels_win():
         (["horizontal=perhaps"], [], "options: option 'horizontal' must be true or false, got 'perhaps'"),
         ([], ["target"], "options: option 'target' can't be disabled"),
         (["horizontal"], ["horizontal"], "options: option 'horizontal' is given twice, as True and as False"),
+        ([3], [], "options: an option is given as a name or name=value, got 3"),
         ("horizontal", [], "options: options are given as a list of names, got the string 'horizontal'"),
     ],
 )

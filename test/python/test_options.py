@@ -322,6 +322,30 @@ def test_a_mistake_in_the_environment_is_told_by_the_call(monkeypatch):
     check(fast, 4, 8)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"enable_options": ["fuma"]}, r"torch.compile\(options=\): unknown option 'fuma', did you mean 'fma'\?"),
+        (
+            {"fusion_typ": "none"},
+            r"torch.compile\(options=\): unknown option 'fusion_typ', did you mean 'fusion_type'\?",
+        ),
+        ({"fusion_type": "nome"}, r"unknown value of fusion_type 'nome', did you mean 'none'\?"),
+        ({"enable_options": ["max_region_ops=0"]}, "must be a whole number from 1 to 1000000, got 0"),
+        ({"enable_options": ["fma"], "disable_options": ["fma"]}, "option 'fma' is given twice"),
+    ],
+)
+def test_torch_compile_tells_a_mistake_in_its_options(options: dict[str, Any], message: str):
+    with pytest.raises(Exception, match=message):
+        torch.compile(f, backend="mlir_fusion", options=options)(torch.ones(2, 2))
+
+
+def test_torch_compile_tells_a_mistake_in_the_environment_at_the_first_call(monkeypatch):
+    monkeypatch.setenv("MLIR_FUSION_ENABLE", "fuma")
+    with pytest.raises(Exception, match=r"MLIR_FUSION_ENABLE: unknown option 'fuma', did you mean 'fma'\?"):
+        torch.compile(f, backend="mlir_fusion")(torch.ones(2, 2))
+
+
 def test_the_list_of_options_is_a_table():
     lines = str(mlir_fusion.list_options()).splitlines()
     assert lines[0].split() == ["option", "default", "values", "affects", "meaning"]
