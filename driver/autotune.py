@@ -12,6 +12,7 @@ kernels, so lower.py imports it when it is needed: fusion-opt never does.)
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import cast
@@ -109,31 +110,34 @@ class _Tuner:
         if entry is not None:
             return cast(Parameters, entry.header["parameters"])
         best = self._fastest(alone, candidates)
-        if self.disk:
+        if self.disk and best is not None:
             self.disk.put(DISK_KIND, key, {"parameters": best}, b"")
-        return best
+        return best or candidates[0]
 
-    def _fastest(self, alone: ir.Module, candidates: list[Parameters]) -> Parameters:
+    def _fastest(self, alone: ir.Module, candidates: list[Parameters]) -> Parameters | None:
+        """None where not even the first can be run."""
         begin, times = time.monotonic(), list[float]()
         with outside_tracing():
-            inputs = _inputs_of(alone, "cpu" if self._kind == "cpu" else "cuda")
             for candidate in candidates:
                 if times and time.monotonic() - begin > MOST_SECONDS:
                     break
-                times.append(self._seconds(alone, candidate, inputs))
+                times.append(self._seconds_or_never(alone, candidate))
+        if times[0] == math.inf:
+            return None
         best = min(range(len(times)), key=times.__getitem__)
         best = best if times[best] < times[0] * ENOUGH else 0
-        LOG.info(
-            "%s takes %.3g s, %s, the first of %d, %.3g s",
-            candidates[best],
-            times[best],
-            candidates[0],
-            len(times),
-            times[0],
-        )
+        LOG.info("%s: %.3g s; the first of %d: %.3g s", candidates[best], times[best], len(times), times[0])
         return candidates[best]
 
-    def _seconds(self, alone: ir.Module, parameters: Parameters, inputs: Inputs) -> float:
+    def _seconds_or_never(self, alone: ir.Module, candidate: Parameters) -> float:
+        """Memory may not suffice, and a variation may need more registers than there are."""
+        try:
+            return self._seconds(alone, candidate)
+        except RuntimeError as error:
+            LOG.warning("autotune: %s can't be measured: %s", candidate, error)
+            return math.inf
+
+    def _seconds(self, alone: ir.Module, parameters: Parameters) -> float:
         with alone.context, ir.Location.unknown():
             module = ir.Module.parse(str(alone))
             kernel = next(op for function in functions(module) for op in body_of(function))
@@ -144,7 +148,7 @@ class _Tuner:
             options = replace(self.options, autotune=False, disk_cache=False, kernel_reuse=False, cuda_graphs=False)
             artifact = build(module, options, Counts())
         launcher = make_launcher(artifact.code, options)
-        program = Program(artifact.host, launcher)
+        program, inputs = Program(artifact.host, launcher), _inputs_of(alone, launcher.device_type)
         return seconds(lambda: program(*inputs), launcher.device_type)
 
 

@@ -32,8 +32,10 @@ def outside_tracing() -> AbstractContextManager[object]:
 
 
 def gpu_name() -> str | None:
-    """The product name of the current CUDA device, or None."""
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    """The product name of the current CUDA device; None where there is none, or where it only records a graph."""
+    if not torch.cuda.is_available() or torch.cuda.is_current_stream_capturing():
+        return None
+    return torch.cuda.get_device_name()
 
 
 def random_inputs(

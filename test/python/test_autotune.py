@@ -113,6 +113,37 @@ def test_no_more_than_the_time_allowed_is_spent(monkeypatch, measured: list[int]
     assert len(measured) == 1
 
 
+def test_what_can_not_be_measured_is_not_taken(monkeypatch, measured: list[int], cold: Path, caplog):
+    """The first of the variations stands for one that needs more registers than there are."""
+    plain, refused = autotune._Tuner._seconds, []
+
+    def seconds(tuner: Any, alone: Any, candidate: Any) -> float:
+        if len(measured) == 1 and not refused:
+            refused.append(candidate)
+            raise RuntimeError("too many resources requested for launch")
+        return plain(tuner, alone, candidate)
+
+    monkeypatch.setattr(autotune._Tuner, "_seconds", seconds)
+    x = torch.randn(24, 72)
+    torch.testing.assert_close(mlir_fusion.compile(gelu, enable_options=["autotune"])(x), gelu(x), rtol=2e-3, atol=2e-3)
+    assert refused and len(measured) > 1
+    assert "too many resources" in caplog.text
+
+
+def test_without_memory_the_schedule_stays_and_nothing_is_kept(monkeypatch, measured: list[int], cold: Path):
+    def refuse(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    tuned, plain = mlir_fusion.compile(gelu, enable_options=["autotune"]), mlir_fusion.compile(gelu)
+    x = torch.randn(24, 72)
+    with monkeypatch.context() as patch:
+        patch.setattr(autotune, "_inputs_of", refuse)
+        torch.testing.assert_close(tuned(x), plain(x))
+    assert schedules(tuned.ir("kernel")) == schedules(plain.ir("kernel"))
+    assert not measured
+    assert not (cold / "schedules").exists()
+
+
 def test_a_little_faster_is_not_enough(monkeypatch):
     times = iter([1.0, *[autotune.ENOUGH + 0.01] * 100])
     monkeypatch.setattr(autotune, "seconds", lambda *_: next(times))
