@@ -12,6 +12,7 @@ import sys
 
 import torch
 import torch.nn.functional as F
+from mlir_fusion.driver.options import declarations
 from torch import Tensor
 
 import mlir_fusion
@@ -30,27 +31,17 @@ def products(x: Tensor) -> Tensor:
 
 
 FUNCTIONS = {function.__name__: function for function in (softmax, gelu, products)}
-# All but autotune, which may choose differently in another process, and the target
 CHOICES = {
     "fusion_type": ("none", "consecutive", "dataflow"),
-    "horizontal": ("true", "false"),
-    "recompute": ("true", "false"),
     "max_region_ops": ("1", "2", "256"),
     "optimization_fuel": ("-1", "1"),
     "matmul": ("off", "auto", "on"),
-    "fma": ("true", "false"),
     "fast_math": ("off", "auto", "on"),
-    "vectorize": ("true", "false"),
-    "index32": ("true", "false"),
-    "kernel_reuse": ("true", "false"),
-    "memory_aware": ("true", "false"),
-    "matmul_epilogue": ("true", "false"),
-    "deterministic": ("true", "false"),
-    "cuda_graphs": ("true", "false"),
-    "disk_cache": ("true", "false"),
     "disk_cache_mib": ("1", "1024"),
-    "verify_each": ("true", "false"),
+    **{option.name: ("true", "false") for option in declarations() if isinstance(option.default, bool)},
 }
+# What is measured may be another schedule in another process
+del CHOICES["autotune"]
 
 
 def random_options(generator: random.Random) -> list[str]:
