@@ -104,7 +104,7 @@ def _partition(graph: Graph, matmul_epilogue: bool) -> list[list[int]]:
     everything = list(range(len(graph.nodes)))
     judge = _Judge(graph)
     cut = set() if matmul_epilogue else _epilogues(graph)
-    if not everything or (not cut and judge.family(everything) < len(FAMILIES) - 1):
+    if not everything or (judge.family(everything) < len(FAMILIES) - 1 and not cut):
         return [everything]
     groups: list[list[int]] = []
     group_of: dict[int, int] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mlir_fusion.driver.errors import UserError
 from mlir_fusion.driver.options import Options, Value, declarations
+from mlir_fusion.passes import PASSES
 from mlir_fusion.runtime.disk_cache import DiskCache
 from mlir_fusion.tools.bisect import Verdict, describe, find, optional_parts
 from mlir_fusion.tools.mlir_fusion import main
@@ -59,8 +60,8 @@ def test_the_folder_is_described_and_cleared(tmp_path: Path, monkeypatch, capfd)
 
 
 def test_the_optional_parts_come_in_the_order_of_the_pipeline():
-    parts = {part.option: part.passes for part in optional_parts(Options(matmul="on"))}
-    assert parts == {
+    parts = [(part.option, part.passes) for part in optional_parts(Options(matmul="on"))]
+    assert dict(parts) == {
         "matmul": ("fusion-select-library",),
         "matmul_epilogue": ("fusion-segment",),
         "fma": ("fusion-normalize",),
@@ -70,6 +71,8 @@ def test_the_optional_parts_come_in_the_order_of_the_pipeline():
         "index32": ("fusion-to-gpu",),
         "kernel_reuse": ("fusion-to-cpu", "fusion-to-gpu"),
     }
+    order = list(PASSES)
+    assert sorted(parts, key=lambda part: order.index(part[1][0])) == parts
     assert "fma" not in [part.option for part in optional_parts(Options(fma=False))]
 
 
