@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ..dialects import fusion
 from ..dialects.mlir import arith, ir, linalg, tensor
@@ -34,6 +34,7 @@ from .generics import PARALLEL, Parts, build, parts, rebuild, swap
 from .graph import functions
 from .indexing import Counter, of
 from .kernel_body import KernelBody
+from .outline import RECOMPUTED
 from .pass_base import Pass
 from .reduction_split import PARTIAL, Split, Traffic, columns, split_of, why_not_split
 from .schedules.family import element_bytes
@@ -73,27 +74,39 @@ def split_reductions(module: ir.Module, target: Target) -> None:
 def _split_region(region: ir.Operation, target: Target) -> None:
     body = KernelBody.of_kernel(region)
     operations = [op.operation for op in region.regions[0].blocks[0].operations]
-    generics = [body.generic(op) for op in operations if op.name == "linalg.generic" and PARTIAL not in op.attributes]
+    generics = [body.generic(op) for op in operations if op.name == "linalg.generic" and not _is_done(op)]
     splits = [(generic, _split_of(generic, generics, body, target)) for generic in generics]
     for generic, split in splits:
         if split is not None and _divides_inputs(generic, split):
             _split(generic, split)
 
 
+def _is_done(op: ir.Operation) -> bool:
+    """Whether it is a part already, or repeats another operation."""
+    return PARTIAL in op.attributes or RECOMPUTED in op.attributes
+
+
 def _split_of(generic: Generic, generics: Sequence[Generic], body: KernelBody, target: Target) -> Split | None:
     if why_not_split(generic) is not None:
         return None
-    shares_rows = columns(generic) > 1 and any(_has_rows_of(other, generic) for other in generics)
-    return split_of(generic, _traffic(generic, body), shares_rows, target)
+    shares_rows = any(_has_rows_of(other, generic) for other in generics)
+    as_large = any(_is_as_large(output, generic) for output in body.outputs)
+    has_rows = columns(generic) > 1 and (shares_rows or as_large)
+    return split_of(generic, _traffic(generic, body), has_rows, target)
 
 
 def _has_rows_of(rows: Generic, of_columns: Generic) -> bool:
     """Whether one reduces the rows whose columns the other reduces."""
     reduced, kept = of_columns.reduction_dims, rows.reduction_dims
-    if not kept or reduced != list(range(len(reduced))) or kept != list(range(rows.rank - len(kept), rows.rank)):
+    if reduced != list(range(reduced[0], reduced[-1] + 1)) or kept != list(range(rows.rank - len(kept), rows.rank)):
         return False
     same_rows = math.prod(rows.reduction_extents) == columns(of_columns)
-    return same_rows and math.prod(rows.extents) == math.prod(of_columns.extents)
+    return bool(kept) and same_rows and math.prod(rows.extents) == math.prod(of_columns.extents)
+
+
+def _is_as_large(output: ir.Value, generic: Generic) -> bool:
+    """Whether an output has an element for every point of a reduction."""
+    return math.prod(ir.ShapedType(output.type).shape) == math.prod(generic.extents)
 
 
 def _traffic(generic: Generic, body: KernelBody) -> Traffic:
@@ -121,14 +134,13 @@ def _split(generic: Generic, split: Split) -> None:
     """Puts partial results, and their join, in the place of a reduction."""
     op, point = generic.op, ir.InsertionPoint(generic.op)
     with op.location:
-        starts = list(generic.inits)
-        if split.rest:
-            rest = _reduce_rest(generic, split, point)
-            take_place(rest, op)
-            starts = list(rest.results)
+        rest = [_reduce_rest(generic, split, point)] if split.rest else []
+        starts = list(rest[0].results) if rest else list(generic.inits)
         partial = _reduce_parts(generic, split, point)
-        joined = _join(generic, list(partial.results), starts, point)
-    for made in (partial, joined):
+        joined = _join(generic, split, partial, starts, point)
+    for made in (*rest, partial):
+        made.attributes[PARTIAL] = ir.UnitAttr.get()
+    for made in (*rest, partial, joined):
         take_place(made, op)
     for old, new in zip(op.results, joined.results, strict=True):
         old.replace_all_uses_with(new)
@@ -147,31 +159,111 @@ def _reduce_rest(generic: Generic, split: Split, point: ir.InsertionPoint) -> ir
     return swap(generic.op.clone(ip=point), Parts(tuple(inputs), old.outputs, old.maps, old.iterators))
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop of the partial reduction: over parts, inside a part, or a dimension as it was."""
+
+    dimension: int
+    role: Literal["part", "inside", "kept"]
+
+
+def _loops(generic: Generic, split: Split) -> list[_Loop]:
+    """Parts stand where their dimension was, so that memory is walked in order; first, if only rows are left inside."""
+    loops: list[_Loop] = []
+    for dimension in range(generic.rank):
+        if dimension in split.whole:
+            loops.append(_Loop(dimension, "part"))
+        elif dimension == split.dimension:
+            loops += [_Loop(dimension, "part"), _Loop(dimension, "inside")]
+        else:
+            loops.append(_Loop(dimension, "kept"))
+    return loops if columns(generic) > 1 else sorted(loops, key=lambda loop: loop.role != "part")
+
+
 def _reduce_parts(generic: Generic, split: Split, point: ir.InsertionPoint) -> ir.Operation:
-    old = parts(generic.op)
+    old, loops = parts(generic.op), _loops(generic, split)
     inputs = [_cut(value, map_, split, point) for value, map_ in zip(old.inputs, old.maps, strict=False)]
-    counts = [generic.extents[dimension] for dimension in split.whole]
-    counts += [split.parts] if split.dimension is not None else []
-    outputs = [_neutral(generic, number, counts, point) for number in range(len(generic.inits))]
+    maps = [_input_map(map_, split, loops) for map_ in old.maps[: len(inputs)]]
+    outputs = []
+    for number, map_ in enumerate(old.maps[len(inputs) :]):
+        results = _results(map_, loops)
+        outputs.append(_neutral(generic, number, _sizes(generic, number, results, split), point))
+        maps.append(ir.AffineMap.get(len(loops), 0, [_expression(one, loops) for one in results]))
     copy = generic.op.clone(ip=point)
-    made = rebuild(copy, Parts(tuple(inputs), tuple(outputs), tuple(_maps(old, split)), tuple(_iterators(old, split))))
+    made = rebuild(copy, Parts(tuple(inputs), tuple(outputs), tuple(maps), tuple(_iterators(old, loops))))
     copy.erase()
-    made.attributes[PARTIAL] = ir.UnitAttr.get()
     return made
 
 
+def _results(map_: ir.AffineMap, loops: Sequence[_Loop]) -> list[_Loop | ir.AffineExpr]:
+    """What the dimensions of a partial result run along: parts among the old ones, in the order of the loops."""
+    remaining = [loop for loop in loops if loop.role == "part"]
+    parts_first = all(loop.role == "part" for loop in loops[: len(remaining)])
+    results: list[_Loop | ir.AffineExpr] = []
+    for expression in map_.results:
+        while remaining and (parts_first or _is_behind(expression, remaining[0])):
+            results.append(remaining.pop(0))
+        results.append(expression)
+    return [*results, *remaining]
+
+
+def _is_behind(expression: ir.AffineExpr, part: _Loop) -> bool:
+    return isinstance(expression, ir.AffineDimExpr) and ir.AffineDimExpr(expression).position > part.dimension
+
+
+def _sizes(generic: Generic, number: int, results: Sequence[_Loop | ir.AffineExpr], split: Split) -> list[int]:
+    """The shape of a partial result."""
+    old = iter(ir.ShapedType(generic.inits[number].type).shape)
+    return [
+        (split.parts if one.dimension == split.dimension else generic.extents[one.dimension])
+        if isinstance(one, _Loop)
+        else next(old)
+        for one in results
+    ]
+
+
+def _expression(one: _Loop | ir.AffineExpr, loops: Sequence[_Loop]) -> ir.AffineExpr:
+    return ir.AffineDimExpr.get(loops.index(one)) if isinstance(one, _Loop) else _renumbered(one, loops)
+
+
+def _renumbered(expression: ir.AffineExpr, loops: Sequence[_Loop]) -> ir.AffineExpr:
+    """An expression of the old dimensions, of which none is cut, in those of the loops."""
+    place = {loop.dimension: number for number, loop in enumerate(loops) if loop.role != "inside"}
+    return expression.compose(ir.AffineMap.get(len(loops), 0, [ir.AffineDimExpr.get(place[d]) for d in sorted(place)]))
+
+
+def _input_map(map_: ir.AffineMap, split: Split, loops: Sequence[_Loop]) -> ir.AffineMap:
+    """The map of an input whose dimensions that are cut have become two."""
+    cut = _positions(map_, split.dimension)
+    results: list[ir.AffineExpr] = []
+    for position, expression in enumerate(map_.results):
+        if position in cut:
+            pieces = [number for number, loop in enumerate(loops) if loop.dimension == split.dimension]
+            results += [ir.AffineDimExpr.get(number) for number in pieces]
+        else:
+            results.append(_renumbered(expression, loops))
+    return ir.AffineMap.get(len(loops), 0, results)
+
+
+def _iterators(old: Parts, loops: Sequence[_Loop]) -> list[ir.Attribute]:
+    kinds = {"part": ir.Attribute.parse(PARALLEL), "inside": ir.Attribute.parse(REDUCTION)}
+    return [kinds.get(loop.role, old.iterators[loop.dimension]) for loop in loops]
+
+
 def _join(
-    generic: Generic, partial: Sequence[ir.Value], starts: Sequence[ir.Value], point: ir.InsertionPoint
+    generic: Generic, split: Split, partial: ir.Operation, starts: Sequence[ir.Value], point: ir.InsertionPoint
 ) -> ir.Operation:
+    """The reduction of the partial results' parts."""
+    loops, old = _loops(generic, split), parts(generic.op)
+    is_part = [isinstance(one, _Loop) for one in _results(old.maps[len(old.inputs)], loops)]
     combiners = [generic.combiner(number) for number in range(len(starts))]
-    rank = ir.RankedTensorType(partial[0].type).rank
-    parts_rank = rank - ir.RankedTensorType(starts[0].type).rank
+    rank = len(is_part)
     identity = ir.AffineMap.get_identity(rank)
-    kept = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(number) for number in range(parts_rank, rank)])
-    kinds = [ir.Attribute.parse(REDUCTION)] * parts_rank + [ir.Attribute.parse(PARALLEL)] * (rank - parts_rank)
+    kept = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(number) for number in range(rank) if not is_part[number]])
+    kinds = [ir.Attribute.parse(REDUCTION if one else PARALLEL) for one in is_part]
 
     def combine(arguments: Sequence[ir.Value]) -> list[ir.Value]:
-        elements, accumulators = arguments[: len(partial)], arguments[len(partial) :]
+        elements, accumulators = arguments[: len(starts)], arguments[len(starts) :]
         return [
             ir.Operation.create(
                 combiner.operation, [one.type], [one, other], attributes=dict(combiner.attributes)
@@ -180,47 +272,18 @@ def _join(
             if combiner is not None
         ]
 
-    maps = (identity,) * len(partial) + (kept,) * len(starts)
-    return build(Parts(tuple(partial), tuple(starts), maps, tuple(kinds)), combine, generic.op.location, point)
+    results = tuple(partial.results)
+    maps = (identity,) * len(results) + (kept,) * len(starts)
+    return build(Parts(results, tuple(starts), maps, tuple(kinds)), combine, generic.op.location, point)
 
 
-def _neutral(generic: Generic, number: int, counts: Sequence[int], point: ir.InsertionPoint) -> ir.Value:
-    """What partial results start from."""
+def _neutral(generic: Generic, number: int, sizes: Sequence[int], point: ir.InsertionPoint) -> ir.Value:
+    """What a partial result starts from."""
     combiner = generic.combiner(number)
     assert combiner is not None
-    shape = [*counts, *ir.ShapedType(generic.inits[number].type).shape]
     with point:
-        empty = tensor.EmptyOp(shape, combiner.element_type).result
+        empty = tensor.EmptyOp(list(sizes), combiner.element_type).result
         return linalg.fill(arith.ConstantOp(combiner.element_type, combiner.neutral).result, outs=[empty])
-
-
-def _maps(old: Parts, split: Split) -> list[ir.AffineMap]:
-    """Indexing maps where the dimension that is cut has become two, and parts are leading dimensions of results."""
-    cut = split.dimension
-    loops = old.loops + (cut is not None)
-    moved = [ir.AffineDimExpr.get(d + (cut is not None and d > cut)) for d in range(old.loops)]
-    renumber = ir.AffineMap.get(loops, 0, moved)
-    leading = [moved[dimension] for dimension in split.whole] + ([moved[cut]] if cut is not None else [])
-    maps = []
-    for number, map_ in enumerate(old.maps):
-        results = [] if number < len(old.inputs) else list(leading)
-        for position, expression in enumerate(map_.results):
-            is_cut = number < len(old.inputs) and position in _positions(map_, cut)
-            results += [moved[cut], ir.AffineDimExpr.get(cut + 1)] if is_cut and cut is not None else []
-            results += [] if is_cut else [expression.compose(renumber)]
-        maps.append(ir.AffineMap.get(loops, 0, results))
-    return maps
-
-
-def _iterators(old: Parts, split: Split) -> list[ir.Attribute]:
-    parallel, reduction = ir.Attribute.parse(PARALLEL), ir.Attribute.parse(REDUCTION)
-    kinds: list[ir.Attribute] = []
-    for dimension, kind in enumerate(old.iterators):
-        if dimension == split.dimension:
-            kinds += [parallel, reduction]
-        else:
-            kinds.append(parallel if dimension in split.whole else kind)
-    return kinds
 
 
 def _positions(map_: ir.AffineMap, dimension: int | None) -> list[int]:

@@ -26,7 +26,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from . import legality
 from .errors import PassFailure
-from .reduction_split import PARTIAL
+from .reduction_split import is_partial
 
 NOMINAL_EXTENT = 128
 """What a dynamic dimension counts as where sizes are compared."""
@@ -101,11 +101,6 @@ def size_of(type_: ir.Type) -> int:
     return elements * _element_bytes(type_.element_type)
 
 
-def _is_partial(value: ir.Value) -> bool:
-    """Whether these are partial results of a reduction, a workspace that no report counts among the live bytes."""
-    return isinstance(value, ir.OpResult) and PARTIAL in value.owner.attributes
-
-
 def _element_bytes(type_: ir.Type) -> int:
     if isinstance(type_, ir.ComplexType):
         return 2 * _element_bytes(type_.element_type)
@@ -161,7 +156,7 @@ class _Builder:
         number = len(graph.values)
         graph.values.append(value)
         graph.numbers[value] = number
-        graph.sizes.append(0 if _is_partial(value) else size_of(value.type))
+        graph.sizes.append(0 if is_partial(value) else size_of(value.type))
         graph.makers.append(maker)
         roots = () if source is None else self.roots[source]
         graph.memory.append(graph.memory[roots[0]] if len(roots) == 1 else number)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .memref_types import byte_size
-from .reduction_split import PARTIAL
+from .reduction_split import is_partial
 
 ALIASES = ("memref.reinterpret_cast", "memref.cast", "memref.subview")
 NO_USE = (*ALIASES, "memref.view", "memref.dealloc")
@@ -94,11 +94,7 @@ def _partial_results(op: ir.Operation) -> list[ir.Value]:
         return []
     results = list(fusion.terminator(op).operands)
     outs = list(op.operands)[len(op.operands) - len(results) :]
-    return [memory for memory, value in zip(outs, results, strict=True) if _is_partial(value)]
-
-
-def _is_partial(value: ir.Value) -> bool:
-    return isinstance(value, ir.OpResult) and PARTIAL in value.owner.attributes
+    return [memory for memory, value in zip(outs, results, strict=True) if is_partial(value)]
 
 
 def _define(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None:

@@ -7,8 +7,9 @@ the target: they compare two times, in microseconds,
     whole   bytes / (bandwidth * the share of the multiprocessors that have a block)
     split   bytes / bandwidth + another launch
 
-A reduction over columns in a region that also reduces the same rows is split in any case, into the parts that are
-resident at once: one kernel then reads each row once, for both (schedules/row_and_column.py).
+A reduction over columns in a region that also reduces the same rows, or gives something of their size, is split in
+any case, into the parts that are resident at once: one kernel then reads each row once, for both
+(schedules/row_and_column.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..dialects import fusion
+from ..dialects.mlir import ir
 from ..targets.target import Target
 from .structured import Generic
 
@@ -27,6 +30,7 @@ NARROW_STRIP = 128  # the same where there are few
 BLOCKS = 4  # a multiprocessor, that a split reduction has
 RESIDENT = 2  # blocks a multiprocessor that hold whole rows at once
 LEAST_ROWS = 16  # of a part, so that partial results are few beside what is read
+FEWEST_ROWS = 4  # of a part, where a block holds whole rows
 LEAST_ELEMENTS = 8192  # of a part where the reduced dimension is the contiguous one
 ALIGNED = 64  # elements that a part is a multiple of where possible, so that each starts where wide accesses may
 ENOUGH = 0.75  # of the wanted parts, where fewer leave no rest
@@ -51,6 +55,15 @@ class Traffic:
     smallest: int
 
 
+def is_partial(value: ir.Value) -> bool:
+    """Whether a value is a partial result, or what a region gives of one."""
+    if not isinstance(value, ir.OpResult):
+        return False
+    if fusion.is_op(value.owner, "region"):
+        return is_partial(fusion.terminator(value.owner).operands[value.result_number])
+    return PARTIAL in value.owner.attributes
+
+
 def why_not_split(generic: Generic) -> str | None:
     """Why partial results of a generic can't be made and joined; None where they can."""
     if not generic.reduction_dims:
@@ -59,15 +72,20 @@ def why_not_split(generic: Generic) -> str | None:
         return "it is empty"
     if any(generic.combiner(number) is None for number in range(len(generic.inits))):
         return "a reduction's partial results can't be joined"
+    if len({tuple(map(str, results)) for results in generic.maps[generic.input_count :]}) != 1:
+        return "its results have different shapes"
     if any(inner.operation.name in ("linalg.index", "tensor.extract") for inner in generic.body.operations):
         return "it computes with positions"
     return None
 
 
 def split_of(generic: Generic, traffic: Traffic, shares_rows: bool, target: Target) -> Split | None:
-    """How to split a reduction that can be; None where it is as fast whole."""
-    wanted = _resident_parts(generic, target) if shares_rows else _parts(generic, traffic, target)
-    return _divide(generic, wanted) if wanted > 1 else None
+    """How to split a reduction that can be; None where it is as fast whole.
+
+    `shares_rows`: whether there is more to do with the rows that it reads.
+    """
+    split = _resident_parts(generic, target) if shares_rows else None
+    return split or _divide(generic, _parts(generic, traffic, target))
 
 
 def columns(generic: Generic) -> int:
@@ -94,27 +112,46 @@ def _parts(generic: Generic, traffic: Traffic, target: Target) -> int:
     return min(most, BLOCKS * target.multiprocessors // blocks)
 
 
-def _resident_parts(generic: Generic, target: Target) -> int:
-    return min(math.prod(generic.reduction_extents) // LEAST_ROWS, RESIDENT * target.multiprocessors)
+def _resident_parts(generic: Generic, target: Target) -> Split | None:
+    """About as many parts as blocks can be resident, none of them smaller than another."""
+    outer = math.prod(generic.extents[: generic.reduction_dims[0]])
+    whole, wanted = _whole(generic, RESIDENT * target.multiprocessors // outer)
+    if wanted < 2:
+        return Split(whole) if whole else None
+    dimension = generic.reduction_dims[len(whole)]
+    extent = generic.extents[dimension]
+    usual = range(math.ceil(wanted / 2), min(4 * wanted, extent // FEWEST_ROWS) + 1)
+    divisors = [parts for parts in usual if parts > 1 and extent % parts == 0]
+    if not divisors:
+        return None
+    parts = min(divisors, key=lambda parts: abs(parts - wanted))
+    return Split(whole, dimension, parts, extent // parts)
 
 
 def _divide(generic: Generic, wanted: int) -> Split | None:
-    """The outermost dimensions are parts of their own, as long as they are few; the next one is cut."""
-    dimensions = generic.reduction_dims
+    """About as many parts as are wanted, and what is left over."""
+    if wanted < 2:
+        return None
+    whole, wanted = _whole(generic, wanted)
+    dimension = generic.reduction_dims[len(whole)]
+    inner = math.prod(generic.extents[dimension + 1 :])
+    unit = ALIGNED // math.gcd(ALIGNED, inner) if columns(generic) == 1 else 1
+    cut = _cut(generic.extents[dimension], wanted, unit) or _cut(generic.extents[dimension], wanted, 1)
+    if cut is None:
+        return Split(whole) if whole else None
+    parts, extent = cut
+    return Split(whole, dimension, parts, extent, generic.extents[dimension] - parts * extent)
+
+
+def _whole(generic: Generic, wanted: int) -> tuple[tuple[int, ...], int]:
+    """The outermost dimensions, as long as they are few enough to be parts as they are, and what is still wanted."""
     whole: list[int] = []
-    for dimension in dimensions[:-1]:
+    for dimension in generic.reduction_dims[:-1]:
         if generic.extents[dimension] > wanted:
             break
         whole.append(dimension)
         wanted //= generic.extents[dimension]
-    dimension = dimensions[len(whole)]
-    inner = math.prod(generic.extents[dimension + 1 :])
-    unit = ALIGNED // math.gcd(ALIGNED, inner)
-    cut = _cut(generic.extents[dimension], wanted, unit) or _cut(generic.extents[dimension], wanted, 1)
-    if cut is None:
-        return Split(tuple(whole)) if whole else None
-    parts, extent = cut
-    return Split(tuple(whole), dimension, parts, extent, generic.extents[dimension] - parts * extent)
+    return tuple(whole), wanted
 
 
 def _cut(extent: int, most: int, unit: int) -> tuple[int, int] | None:

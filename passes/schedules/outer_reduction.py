@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from ...dialects.mlir import arith, ir
 from ...targets.target import Target
 from ..evaluate import Buffer, Evaluator
-from ..indexing import Counter, Form, Index, delinearize, linearize, of, row_major
+from ..indexing import Counter, Form, Index, Quotient, Remainder, delinearize, linearize, of, row_major
 from ..kernel_body import KernelBody, Request, Trace
 from ..lanes import Lanes
 from ..structured import Generic
@@ -269,7 +269,7 @@ def _refused_reduction(body: KernelBody, trace: Trace, columns: Columns) -> str 
             return f"its reductions run over {columns.rows} and {math.prod(generic.reduction_extents)} elements"
         if generic.combiner(ir.OpResult(value).result_number) is None:
             return "a reduction's partial results can't be joined"
-        atoms = {atom for form in index for atom in form.atoms()}
+        atoms = {atom for form in index for atom in form.atoms() if not isinstance(atom, Quotient | Remainder)}
         if not atoms <= {*columns.outer, columns.column} or columns.column not in atoms:
             return "a reduction is needed at a place that is not a column"
     return None

@@ -203,3 +203,49 @@ func.func @argmax(%x: tensor<100000000xf32>) -> tensor<i64> {
   }) : (tensor<100000000xf32>) -> tensor<i64>
   return %r : tensor<i64>
 }
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+#id = affine_map<(d0) -> (d0)>
+
+// What fusion-dataflow notes of the source's order is kept: the two pieces stand where the sum did.
+
+// CHECK-LABEL: func.func @order
+// CHECK-SAME:    fusion.source = {order = array<i64: 1, 2, 0, 3>, peak_bytes = 8704 : i64}
+// CHECK-NOT:     fusion.place
+func.func @order(%x: tensor<65536x2048xf32>, %y: tensor<64xf32>) -> (tensor<2048xf32>, tensor<64xf32>, tensor<64xf32>)
+    attributes {fusion.source = {order = array<i64: 1, 0, 2>, peak_bytes = 8704 : i64}} {
+  %r = "fusion.region"(%x) ({
+  ^bb0(%a: tensor<65536x2048xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<2048xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2048xf32>) -> tensor<2048xf32>
+    %sum = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+        ins(%a : tensor<65536x2048xf32>) outs(%init : tensor<2048xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<2048xf32>
+    "fusion.yield"(%sum) : (tensor<2048xf32>) -> ()
+  }) : (tensor<65536x2048xf32>) -> tensor<2048xf32>
+  %s:2 = "fusion.region"(%y) ({
+  ^bb0(%a: tensor<64xf32>):
+    %e = tensor.empty() : tensor<64xf32>
+    %exp = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%a : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = math.exp %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    %log = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%exp : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = math.log %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    "fusion.yield"(%exp, %log) : (tensor<64xf32>, tensor<64xf32>) -> ()
+  }) : (tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+  return %r, %s#0, %s#1 : tensor<2048xf32>, tensor<64xf32>, tensor<64xf32>
+}
