@@ -116,7 +116,18 @@ def _partition(graph: Graph, matmul_epilogue: bool) -> list[list[int]]:
             groups.append([])
         groups[chosen].append(node)
         group_of[node] = chosen
-    return groups
+    return _merge_neighbours(groups, judge)
+
+
+def _merge_neighbours(groups: Sequence[list[int]], judge: _Judge) -> list[list[int]]:
+    """Joins each group to the one before it where a kernel may hold both: an operation that came between the
+    first operations and those that use them, a conversion of weights for instance, had started a group."""
+    merged: list[list[int]] = []
+    for group in groups:
+        while merged and judge.may_merge(merged[-1], group):
+            group = sorted([*merged.pop(), *group])
+        merged.append(group)
+    return merged
 
 
 def _epilogues(graph: Graph) -> set[tuple[int, int]]:
@@ -151,8 +162,12 @@ class _Judge:
 
     def may_join(self, group: Sequence[int], node: int) -> bool:
         """Whether a kernel would run the group with the node as well as it runs both apart."""
-        together = self.family([*group, node])
-        return together <= max(self.family(group), self.family([node]))
+        return self.may_merge(group, [node])
+
+    def may_merge(self, group: Sequence[int], other: Sequence[int]) -> bool:
+        """Whether a kernel would run both groups as well as it runs them apart."""
+        together = self.family([*group, *other])
+        return together <= max(self.family(group), self.family(other))
 
     def family(self, group: Sequence[int]) -> int:
         """The number of the first family that accepts the group; len(FAMILIES) if none does."""

@@ -5,9 +5,10 @@ from .generic import Generic
 from .inner_reduction import InnerReduction
 from .outer_reduction import OuterReduction
 from .pointwise import Pointwise
+from .row_and_column import RowAndColumn
 from .transpose import Transpose
 
-FAMILIES: tuple[Family, ...] = (Transpose(), Pointwise(), InnerReduction(), OuterReduction(), Generic())
+FAMILIES: tuple[Family, ...] = (Transpose(), Pointwise(), InnerReduction(), RowAndColumn(), OuterReduction(), Generic())
 
 __all__ = ["FAMILIES", "Choice", "Family", "Launch", "Parameters", "Problem", "family"]
 

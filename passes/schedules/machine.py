@@ -49,6 +49,15 @@ class Machine(Protocol):
         """Joins the values of the threads of a row; all of them get the result."""
         ...
 
+    def combine_rows(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int, turn: ir.Value
+    ) -> list[ir.Value]:
+        """Joins, for each y < down, the values (scalars) of the threads x < across; all of them get the results.
+
+        In a loop, `turn` is 0 and 1 in turns.
+        """
+        ...
+
     def place(self, across: int) -> tuple[ir.Value, ir.Value]:
         """(x, y) of a thread, where `across` threads of a block stand side by side."""
         ...
@@ -128,6 +137,11 @@ class LoopMachine:
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         return value
+
+    def combine_rows(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int, turn: ir.Value
+    ) -> list[ir.Value]:
+        return list(values)
 
     def place(self, across: int) -> tuple[ir.Value, ir.Value]:
         return number(0), number(0)
@@ -227,6 +241,29 @@ class GpuMachine:
         gpu.BarrierOp()
         slot = arith.RemUIOp(lane, number(warps)).result
         return _butterfly(memref.LoadOp(shared, [slot]).result, combine, warps)
+
+    def combine_rows(
+        self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int, turn: ir.Value
+    ) -> list[ir.Value]:
+        """One barrier for all values; the memory is there twice, since a warp may be a turn ahead of another."""
+        pairs = list(zip(values, combines, strict=True))
+        within = [_butterfly(value, combine, min(across, WARP)) for value, combine in pairs]
+        if across <= WARP:
+            return within
+        warps, thread = across // WARP, _id(gpu.ThreadIdOp)
+        lane, warp = (op(thread, number(WARP)).result for op in (arith.RemUIOp, arith.DivUIOp))
+        base = _times(turn, warps * down)
+        memories = [self.shared_memory(2 * warps * down, storage_type(value.type)) for value in within]
+        with guarded(arith.CmpIOp(arith.CmpIPredicate.eq, lane, number(0)).result):
+            for value, memory in zip(within, memories, strict=True):
+                memref.StoreOp(to_storage(value), memory, [arith.AddIOp(base, warp).result])
+        gpu.BarrierOp()
+        row = _times(arith.DivUIOp(warp, number(warps)).result, warps)
+        slot = arith.AddIOp(arith.AddIOp(base, row).result, arith.RemUIOp(lane, number(warps)).result).result
+        return [
+            _butterfly(from_storage(memref.LoadOp(memory, [slot]).result, value.type), combine, warps)
+            for (value, combine), memory in zip(zip(within, combines, strict=True), memories, strict=True)
+        ]
 
     def place(self, across: int) -> tuple[ir.Value, ir.Value]:
         thread, width = _id(gpu.ThreadIdOp), number(across)

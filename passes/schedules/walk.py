@@ -61,32 +61,39 @@ class Walk:
             for stop in self._kept:
                 carried = step(stop, carried)
             return carried
-        loop = scf.ForOp(number(0), number(self._iterations), number(1), list(first))
+        loop = scf.ForOp(number(0), number(self.iterations), number(1), list(first))
         with ir.InsertionPoint(loop.body), self._evaluator.scope():
             carried = list(loop.inner_iter_args)
-            for stop in self._unrolled(loop.induction_variable):
+            for stop in self.stops(loop.induction_variable):
                 carried = step(stop, carried)
             scf.YieldOp(carried)
         return list(loop.results)
+
+    @property
+    def kept(self) -> list[Stop]:
+        """The stops, where they are unrolled."""
+        return self._kept
 
     def visit(self) -> Iterator[list[Stop]]:
         """Runs the loop's body for all stops, several at once."""
         if self._kept:
             yield self._kept
             return
-        loop = scf.ForOp(number(0), number(self._iterations), number(1))
+        loop = scf.ForOp(number(0), number(self.iterations), number(1))
         with ir.InsertionPoint(loop.body), self._evaluator.scope():
-            yield self._unrolled(loop.induction_variable)
+            yield self.stops(loop.induction_variable)
             scf.YieldOp([])
 
     @property
-    def _iterations(self) -> int:
+    def iterations(self) -> int:
+        """How often the loop runs, where there is one."""
         return math.ceil(self.extent / (self.stride.vector * self.stride.threads * self.stride.unroll))
 
-    def _unrolled(self, iteration: ir.Value) -> list[Stop]:
+    def stops(self, iteration: ir.Value) -> list[Stop]:
+        """The stops of an iteration of the loop."""
         unroll = self.stride.unroll
         base = arith.MulIOp(iteration, number(unroll)).result
-        last = (self._iterations - 1) * unroll
+        last = (self.iterations - 1) * unroll
         return [self._stop(base, step, last + step) for step in range(unroll)]
 
     def _stop(self, base: ir.Value, step: int, furthest: int) -> Stop:

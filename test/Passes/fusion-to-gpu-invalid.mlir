@@ -12,7 +12,7 @@ func.func @no_schedule(%x: memref<4xf32>, %y: memref<4xf32>) {
 // -----
 
 func.func @unknown_schedule(%x: memref<4xf32>, %y: memref<4xf32>) {
-  // expected-error @+1 {{unknown schedule 'pointwize', did you mean 'pointwise'?; allowed: transpose, pointwise, inner_reduction, outer_reduction, generic}}
+  // expected-error @+1 {{unknown schedule 'pointwize', did you mean 'pointwise'?; allowed: transpose, pointwise, inner_reduction, row_and_column, outer_reduction, generic}}
   "fusion.kernel"(%x, %y) ({
   ^bb0(%a: tensor<4xf32>):
     "fusion.yield"(%a) : (tensor<4xf32>) -> ()

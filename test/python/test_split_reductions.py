@@ -12,6 +12,8 @@ from mlir_fusion.passes import fusion_split_reductions
 from mlir_fusion.targets.target import SM_90
 from programs import BF16, F16, F64, Program, integers, rand
 from test_programs import compare
+from test_schedules import families
+from torch import Tensor
 
 import mlir_fusion
 
@@ -29,6 +31,8 @@ PROGRAMS = [
     Program("middle", lambda x: x.sum(1), lambda: (rand(3, 800, 24),)),
     Program("batch_of_images", lambda x: x.sum((0, 2, 3)), lambda: (rand(40, 3, 21, 20),)),
     Program("leading_two", lambda x: (x * x).sum((0, 1)), lambda: (rand(5, 130, 33),)),
+    Program("two_kept", lambda x: x.sum(0), lambda: (rand(700, 12, 7),)),
+    Program("kept_apart", lambda x: x.sum((1, 2)), lambda: (rand(3, 40, 31, 24),)),
     Program("five_dimensions", lambda x: x.sum((0, 2, 4)), lambda: (rand(24, 2, 7, 3, 130),)),
     Program("everything", lambda x: (x * x).sum(), lambda: (rand(2**18),)),
     Program("prime", lambda x: x.sum(), lambda: (rand(262147),)),
@@ -77,9 +81,70 @@ def run(program: Program) -> str:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_split(program: Program) -> None:
-    assert "fusion.partial" in run(program)
+    kernels = run(program)
+    assert "fusion.partial" in kernels
+    assert "generic" not in families(kernels)
 
 
 @pytest.mark.parametrize("program", WHOLE, ids=str)
 def test_whole(program: Program) -> None:
     assert "fusion.partial" not in run(program)
+
+
+def layer_norm_backward(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    xf, dyf = x.float(), dy.float()
+    xhat = (xf - mean) * rstd
+    g = dyf * w.float()
+    c1, c2 = g.mean(-1, keepdim=True), (g * xhat).mean(-1, keepdim=True)
+    dims = tuple(range(x.dim() - 1))
+    dx = (g - c1 - xhat * c2) * rstd
+    return dx.to(x.dtype), (dyf * xhat).sum(dims).to(w.dtype), dyf.sum(dims).to(w.dtype)
+
+
+def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    h, g = x.float(), dy.float() * w.float()
+    scale = torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+    inner = (g * h).mean(-1, keepdim=True)
+    dx = scale * (g - h * scale * scale * inner)
+    return dx.to(x.dtype), (dy.float() * h * scale).sum(0).to(w.dtype)
+
+
+def layer_norm_inputs(*shape: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+    rows = (*shape[:-1], 1)
+    return rand(*shape, dtype=dtype), rand(*shape, dtype=dtype), rand(shape[-1], dtype=dtype), rand(*rows), rand(*rows)
+
+
+def gelu_backward(dy: Tensor, x: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    dx = torch.ops.aten.gelu_backward(dy, x + b)
+    return dx, dx.sum(0)
+
+
+def row_and_column_maxima(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    y = x.relu()
+    return y, y.amax(1), y.amax(0)
+
+
+ROWS_AND_COLUMNS = [
+    Program("layer_norm", layer_norm_backward, lambda: layer_norm_inputs(640, 72)),
+    Program("layer_norm_bf16", layer_norm_backward, lambda: layer_norm_inputs(512, 128, dtype=BF16)),
+    Program("layer_norm_odd", layer_norm_backward, lambda: layer_norm_inputs(615, 57)),
+    Program("layer_norm_3d", layer_norm_backward, lambda: layer_norm_inputs(6, 130, 48)),
+    Program("layer_norm_4d", layer_norm_backward, lambda: layer_norm_inputs(3, 5, 67, 24)),
+    Program("layer_norm_narrow", layer_norm_backward, lambda: layer_norm_inputs(4095, 3)),
+    Program("layer_norm_two_rows", layer_norm_backward, lambda: layer_norm_inputs(80, 9, 48)),
+    Program("rms_norm", rms_norm_backward, lambda: (rand(700, 64), rand(700, 64), rand(64))),
+    Program("rms_norm_f16", rms_norm_backward, lambda: (*(rand(700, 40, dtype=F16) for _ in "xy"), rand(40))),
+    Program("gelu", gelu_backward, lambda: (rand(700, 64), rand(700, 64), rand(64))),
+    Program("maxima", row_and_column_maxima, lambda: (rand(800, 33),)),
+]
+
+
+def test_rows_that_make_no_equal_parts() -> None:
+    program = Program("prime", layer_norm_backward, lambda: layer_norm_inputs(619, 57))
+    assert "row_and_column" not in families(run(program))
+
+
+@pytest.mark.parametrize("program", ROWS_AND_COLUMNS, ids=str)
+def test_rows_and_columns(program: Program) -> None:
+    kernels = run(program)
+    assert families(kernels)[0] == "row_and_column"
