@@ -134,9 +134,10 @@ def _split(generic: Generic, split: Split) -> None:
     """Puts partial results, and their join, in the place of a reduction."""
     op, point = generic.op, ir.InsertionPoint(generic.op)
     with op.location:
+        partial = _reduce_parts(generic, split, point)
+        # Afterwards, so that what feeds the parts is in their kernel by then
         rest = [_reduce_rest(generic, split, point)] if split.rest else []
         starts = list(rest[0].results) if rest else list(generic.inits)
-        partial = _reduce_parts(generic, split, point)
         joined = _join(generic, split, partial, starts, point)
     for made in (*rest, partial):
         made.attributes[PARTIAL] = ir.UnitAttr.get()
@@ -152,19 +153,44 @@ def _reduce_rest(generic: Generic, split: Split, point: ir.InsertionPoint) -> ir
     assert split.dimension is not None
     old = parts(generic.op)
     start = split.parts * split.extent
+    copies: dict[ir.Operation, ir.Operation] = {}
     inputs = [
-        _slice(value, _positions(map_, split.dimension), start, split.rest, point)
+        _slice(_again(value, copies, point), _positions(map_, split.dimension), start, split.rest, point)
         for value, map_ in zip(old.inputs, old.maps, strict=False)
     ]
     return swap(generic.op.clone(ip=point), Parts(tuple(inputs), old.outputs, old.maps, old.iterators))
 
 
+def _again(value: ir.Value, copies: dict[ir.Operation, ir.Operation], point: ir.InsertionPoint) -> ir.Value:
+    """What feeds a reduction, computed a second time: else it would be stored whole, for two kernels to read.
+
+    Only the elements of the rest will be. What reductions give is there already.
+    """
+    op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
+    if op is None or not isinstance(value.type, ir.RankedTensorType) or not _is_elementwise(op):
+        return value
+    if op not in copies:
+        operands = [_again(operand, copies, point) for operand in op.operands]
+        copy = copies[op] = op.clone(ip=point)
+        for number, operand in enumerate(operands):
+            copy.operands[number] = operand
+        if op.name == "linalg.generic":
+            copy.attributes[RECOMPUTED] = ir.UnitAttr.get()
+    return copies[op].results[ir.OpResult(value).result_number]
+
+
+def _is_elementwise(op: ir.Operation) -> bool:
+    if op.name == "linalg.generic":
+        return parts(op).all_parallel
+    return op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice")
+
+
 @dataclass(frozen=True)
 class _Loop:
-    """A loop of the partial reduction: over parts, inside a part, or a dimension as it was."""
+    """A loop of the partial reduction: over parts, inside a part, over rows read as one, or a dimension as it was."""
 
     dimension: int
-    role: Literal["part", "inside", "kept"]
+    role: Literal["part", "inside", "beside", "kept"]
 
 
 def _loops(generic: Generic, split: Split) -> list[_Loop]:
@@ -175,6 +201,7 @@ def _loops(generic: Generic, split: Split) -> list[_Loop]:
             loops.append(_Loop(dimension, "part"))
         elif dimension == split.dimension:
             loops += [_Loop(dimension, "part"), _Loop(dimension, "inside")]
+            loops += [_Loop(dimension, "beside")] if split.side_by_side > 1 else []
         else:
             loops.append(_Loop(dimension, "kept"))
     return loops if columns(generic) > 1 else sorted(loops, key=lambda loop: loop.role != "part")
@@ -197,7 +224,7 @@ def _reduce_parts(generic: Generic, split: Split, point: ir.InsertionPoint) -> i
 
 def _results(map_: ir.AffineMap, loops: Sequence[_Loop]) -> list[_Loop | ir.AffineExpr]:
     """What the dimensions of a partial result run along: parts among the old ones, in the order of the loops."""
-    remaining = [loop for loop in loops if loop.role == "part"]
+    remaining = [loop for loop in loops if loop.role in ("part", "beside")]
     parts_first = all(loop.role == "part" for loop in loops[: len(remaining)])
     results: list[_Loop | ir.AffineExpr] = []
     for expression in map_.results:
@@ -214,12 +241,13 @@ def _is_behind(expression: ir.AffineExpr, part: _Loop) -> bool:
 def _sizes(generic: Generic, number: int, results: Sequence[_Loop | ir.AffineExpr], split: Split) -> list[int]:
     """The shape of a partial result."""
     old = iter(ir.ShapedType(generic.inits[number].type).shape)
-    return [
-        (split.parts if one.dimension == split.dimension else generic.extents[one.dimension])
-        if isinstance(one, _Loop)
-        else next(old)
-        for one in results
-    ]
+    return [_extent(one, generic, split) if isinstance(one, _Loop) else next(old) for one in results]
+
+
+def _extent(loop: _Loop, generic: Generic, split: Split) -> int:
+    if loop.role == "beside":
+        return split.side_by_side
+    return split.parts if loop.dimension == split.dimension else generic.extents[loop.dimension]
 
 
 def _expression(one: _Loop | ir.AffineExpr, loops: Sequence[_Loop]) -> ir.AffineExpr:
@@ -228,7 +256,7 @@ def _expression(one: _Loop | ir.AffineExpr, loops: Sequence[_Loop]) -> ir.Affine
 
 def _renumbered(expression: ir.AffineExpr, loops: Sequence[_Loop]) -> ir.AffineExpr:
     """An expression of the old dimensions, of which none is cut, in those of the loops."""
-    place = {loop.dimension: number for number, loop in enumerate(loops) if loop.role != "inside"}
+    place = {loop.dimension: number for number, loop in enumerate(loops) if loop.role in ("part", "kept")}
     return expression.compose(ir.AffineMap.get(len(loops), 0, [ir.AffineDimExpr.get(place[d]) for d in sorted(place)]))
 
 
@@ -246,7 +274,8 @@ def _input_map(map_: ir.AffineMap, split: Split, loops: Sequence[_Loop]) -> ir.A
 
 
 def _iterators(old: Parts, loops: Sequence[_Loop]) -> list[ir.Attribute]:
-    kinds = {"part": ir.Attribute.parse(PARALLEL), "inside": ir.Attribute.parse(REDUCTION)}
+    parallel = ir.Attribute.parse(PARALLEL)
+    kinds = {"part": parallel, "beside": parallel, "inside": ir.Attribute.parse(REDUCTION)}
     return [kinds.get(loop.role, old.iterators[loop.dimension]) for loop in loops]
 
 
@@ -301,10 +330,12 @@ def _cut(value: ir.Value, map_: ir.AffineMap, split: Split, point: ir.InsertionP
     if split.rest:
         value = _slice(value, positions, 0, split.parts * split.extent, point)
     type_ = ir.RankedTensorType(value.type)
+    pieces = [split.parts, split.extent // split.side_by_side]
+    pieces += [split.side_by_side] if split.side_by_side > 1 else []
     shape: list[int] = []
     groups: list[list[int]] = []
     for position, extent in enumerate(type_.shape):
-        sizes = [split.parts, split.extent] if position in positions else [extent]
+        sizes = pieces if position in positions else [extent]
         groups.append(list(range(len(shape), len(shape) + len(sizes))))
         shape += sizes
     result = ir.RankedTensorType.get(shape, type_.element_type)

@@ -25,6 +25,8 @@ from .structured import Generic
 PARTIAL = "fusion.partial"
 """Marks a generic whose results are partial: of no meaning to the program, and short-lived."""
 LAUNCH = 4.0  # microseconds that another kernel takes, at least
+STRIPS = 8  # that rows read as one make, so that the last one, where it is no whole one, is a small part
+WIDEST = 16  # bytes of an access
 STRIP = 512  # bytes of a row that a block reads side by side, where there are many parts
 NARROW_STRIP = 128  # the same where there are few
 BLOCKS = 4  # a multiprocessor, that a split reduction has
@@ -38,13 +40,17 @@ ENOUGH = 0.75  # of the wanted parts, where fewer leave no rest
 
 @dataclass(frozen=True)
 class Split:
-    """`whole` reduction dimensions become parallel; `dimension`, if any, becomes `parts` by `extent` and a rest."""
+    """`whole` reduction dimensions become parallel; `dimension`, if any, becomes `parts` by `extent` and a rest.
+
+    Of the `extent` elements of a part, `side_by_side` neighbours stay apart: the rows that are read as one.
+    """
 
     whole: tuple[int, ...]
     dimension: int | None = None
     parts: int = 1
     extent: int = 0
     rest: int = 0
+    side_by_side: int = 1
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,9 @@ def split_of(generic: Generic, traffic: Traffic, shares_rows: bool, target: Targ
     `shares_rows`: whether there is more to do with the rows that it reads.
     """
     split = _resident_parts(generic, target) if shares_rows else None
-    return split or _divide(generic, _parts(generic, traffic, target))
+    for side_by_side in () if split else dict.fromkeys((_side_by_side(generic, traffic), 1)):
+        split = split or _divide(generic, _parts(generic, traffic, side_by_side, target), side_by_side)
+    return split
 
 
 def columns(generic: Generic) -> int:
@@ -93,7 +101,7 @@ def columns(generic: Generic) -> int:
     return math.prod(generic.extents[generic.reduction_dims[-1] + 1 :])
 
 
-def _parts(generic: Generic, traffic: Traffic, target: Target) -> int:
+def _parts(generic: Generic, traffic: Traffic, side_by_side: int, target: Target) -> int:
     reduced = math.prod(generic.reduction_extents)
     results = math.prod(generic.extents) // reduced
     if columns(generic) == 1:
@@ -103,8 +111,8 @@ def _parts(generic: Generic, traffic: Traffic, target: Target) -> int:
         outer = results // columns(generic)
         row = columns(generic) * traffic.smallest
         whole_blocks = outer * math.ceil(row / NARROW_STRIP)
-        blocks = outer * math.ceil(row / STRIP)
-        most = reduced // LEAST_ROWS
+        blocks = outer * math.ceil(side_by_side * row / STRIP)
+        most = reduced // (side_by_side * LEAST_ROWS)
     at_full_speed = math.prod(generic.extents) * traffic.bytes / (target.memory_bandwidth * 1e3)
     share = min(1.0, whole_blocks / target.multiprocessors)
     if at_full_speed / share <= at_full_speed + LAUNCH:
@@ -128,19 +136,32 @@ def _resident_parts(generic: Generic, target: Target) -> Split | None:
     return Split(whole, dimension, parts, extent // parts)
 
 
-def _divide(generic: Generic, wanted: int) -> Split | None:
+def _divide(generic: Generic, wanted: int, side_by_side: int) -> Split | None:
     """About as many parts as are wanted, and what is left over."""
     if wanted < 2:
         return None
     whole, wanted = _whole(generic, wanted)
     dimension = generic.reduction_dims[len(whole)]
     inner = math.prod(generic.extents[dimension + 1 :])
-    unit = ALIGNED // math.gcd(ALIGNED, inner) if columns(generic) == 1 else 1
+    side_by_side = side_by_side if dimension == generic.reduction_dims[-1] else 1
+    unit = ALIGNED // math.gcd(ALIGNED, inner) if columns(generic) == 1 else side_by_side
     cut = _cut(generic.extents[dimension], wanted, unit) or _cut(generic.extents[dimension], wanted, 1)
     if cut is None:
         return Split(whole) if whole else None
     parts, extent = cut
-    return Split(whole, dimension, parts, extent, generic.extents[dimension] - parts * extent)
+    if extent % side_by_side:
+        side_by_side = 1
+    return Split(whole, dimension, parts, extent, generic.extents[dimension] - parts * extent, side_by_side)
+
+
+def _side_by_side(generic: Generic, traffic: Traffic) -> int:
+    """How many rows make one of a width that the widest access divides, and that is several strips."""
+    row, rows = columns(generic) * traffic.smallest, 1
+    if columns(generic) == 1 or row % WIDEST == 0:
+        return 1
+    while rows * row % WIDEST or rows * row < STRIPS * STRIP:
+        rows *= 2
+    return rows if rows * LEAST_ROWS <= generic.extents[generic.reduction_dims[-1]] else 1
 
 
 def _whole(generic: Generic, wanted: int) -> tuple[tuple[int, ...], int]:

@@ -54,14 +54,14 @@ func.func @columns(%x: tensor<65536x2048xf32>) -> tensor<2048xf32> {
 // CHECK-LABEL: func.func @prime
 // CHECK:       ^bb0(%[[X:.*]]: tensor<100000007xf32>)
 // CHECK:         %[[INIT:.*]] = linalg.fill
-// CHECK:         %[[REST:.*]] = tensor.extract_slice %[[X]][100000000] [7] [1]
-// CHECK:         %[[LAST:.*]] = linalg.generic {{.*}} ins(%[[REST]] : tensor<7xf32>) outs(%[[INIT]] : tensor<f32>)
 // CHECK:         %[[MOST:.*]] = tensor.extract_slice %[[X]][0] [100000000] [1]
 // CHECK:         %[[CUT:.*]] = tensor.expand_shape %[[MOST]] {{.*}} into tensor<500x200000xf32>
 // CHECK:         %[[NEUTRAL:.*]] = arith.constant 0xFF800000 : f32
 // CHECK:         linalg.fill ins(%[[NEUTRAL]] : f32)
 // CHECK:         %[[PARTIAL:.*]] = linalg.generic {{.*}} ins(%[[CUT]] {{.*}} attrs = {fusion.partial}
 // CHECK:           arith.maximumf
+// CHECK:         %[[REST:.*]] = tensor.extract_slice %[[X]][100000000] [7] [1]
+// CHECK:         %[[LAST:.*]] = linalg.generic {{.*}} ins(%[[REST]] : tensor<7xf32>) outs(%[[INIT]] : tensor<f32>)
 // CHECK:         linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[PARTIAL]] : tensor<500xf32>) outs(%[[LAST]] : tensor<f32>)
 func.func @prime(%x: tensor<100000007xf32>) -> tensor<f32> {
   %r = "fusion.region"(%x) ({

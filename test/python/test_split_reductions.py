@@ -9,6 +9,7 @@ import pytest
 import torch
 from mlir_fusion.driver.cached_stages import forget_stages
 from mlir_fusion.passes import fusion_split_reductions
+from mlir_fusion.passes.schedules import Choice, Problem, row_and_column
 from mlir_fusion.targets.target import SM_90
 from programs import BF16, F16, F64, Program, integers, rand
 from test_programs import compare
@@ -26,6 +27,10 @@ PROGRAMS = [
     Program("columns_bf16", lambda x: x.sum(0), lambda: (rand(512, 40, dtype=BF16),)),
     Program("odd_columns", lambda x: x.sum(0), lambda: (rand(769, 57),)),
     Program("one_column", lambda x: x.sum(0), lambda: (rand(50257, 1),)),
+    Program("rest_of_computed", lambda x, y: (x * y).exp().sum(0), lambda: (rand(1009, 24), rand(1009, 24))),
+    Program("rest_of_computed_bf16", lambda x: x.sum(), lambda: (rand(262147, dtype=BF16),)),
+    Program("rows_as_one", lambda x: x.sum(0), lambda: (rand(65537, 33),)),
+    Program("rows_as_one_bf16", lambda x: (x * x).sum(0), lambda: (rand(65537, 5, 3, dtype=BF16),)),
     Program("narrow", lambda x: x.mean(0), lambda: (rand(4095, 3),)),
     Program("strided", lambda x: x.sum(0), lambda: (rand(600, 90)[::2, 3:40],)),
     Program("middle", lambda x: x.sum(1), lambda: (rand(3, 800, 24),)),
@@ -50,6 +55,9 @@ PROGRAMS = [
     Program("normalised", lambda x: x / x.sum(0), lambda: (rand(800, 16).abs(),)),
     Program("softmax_of_columns", lambda x: torch.softmax(x, 0), lambda: (rand(800, 16),)),
 ]
+
+USED_WHOLE = ("normalised", "softmax_of_columns")
+"""What is reduced is used by another kernel, too."""
 
 WHOLE = [
     Program("one_row", lambda x: x.sum(0), lambda: (rand(1, 300),)),
@@ -83,7 +91,7 @@ def run(program: Program) -> str:
 def test_split(program: Program) -> None:
     kernels = run(program)
     assert "fusion.partial" in kernels
-    assert "generic" not in families(kernels)
+    assert not {"generic", "pointwise"} & set(families(kernels)) or program.name in USED_WHOLE
 
 
 @pytest.mark.parametrize("program", WHOLE, ids=str)
@@ -148,3 +156,17 @@ def test_rows_that_make_no_equal_parts() -> None:
 def test_rows_and_columns(program: Program) -> None:
     kernels = run(program)
     assert families(kernels)[0] == "row_and_column"
+
+
+@pytest.mark.parametrize("program", ROWS_AND_COLUMNS, ids=str)
+@pytest.mark.parametrize("ways", [{"ahead": 1}, {"unroll": 2}, {"ahead": 1, "unroll": 3}], ids=str)
+def test_rows_under_way(program: Program, ways: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU has under way, a CPU has too if it is told."""
+    choose = row_and_column._cpu_choice
+
+    def chosen(problem: Problem) -> Choice:
+        choice = choose(problem)
+        return replace(choice, parameters=choice.parameters | ways)
+
+    monkeypatch.setattr(row_and_column, "_cpu_choice", chosen)
+    assert all(f"{name} = {value}" in run(program) for name, value in ways.items())
