@@ -116,18 +116,22 @@ def _partition(graph: Graph, matmul_epilogue: bool) -> list[list[int]]:
             groups.append([])
         groups[chosen].append(node)
         group_of[node] = chosen
-    return _merge_neighbours(groups, judge)
+    return _merge_neighbours(groups, judge, cut)
 
 
-def _merge_neighbours(groups: Sequence[list[int]], judge: _Judge) -> list[list[int]]:
+def _merge_neighbours(groups: Sequence[list[int]], judge: _Judge, cut: set[tuple[int, int]]) -> list[list[int]]:
     """Joins each group to the one before it where a kernel may hold both: an operation that came between the
     first operations and those that use them, a conversion of weights for instance, had started a group."""
     merged: list[list[int]] = []
     for group in groups:
-        while merged and judge.may_merge(merged[-1], group):
+        while merged and not _is_between(cut, merged[-1], group) and judge.may_merge(merged[-1], group):
             group = sorted([*merged.pop(), *group])
         merged.append(group)
     return merged
+
+
+def _is_between(cut: set[tuple[int, int]], group: Sequence[int], other: Sequence[int]) -> bool:
+    return any((one, two) in cut for one in group for two in other) if cut else False
 
 
 def _epilogues(graph: Graph) -> set[tuple[int, int]]:

@@ -115,3 +115,73 @@ func.func @library(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %y = "fusion.extern"(%x) {op = "aten.inverse.default", args = [#fusion.operand<0>]} : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+#vector = affine_map<(d0) -> (d0)>
+
+// What is done to the weights, between the first operation on the rows and those that use both, separates nothing: it
+// has another shape than what was before it, and starts a kernel, which then takes in the one before.
+
+// CHECK-LABEL: func.func @weights_between
+// CHECK:       %[[FIRST:.*]] = "fusion.kernel"(%{{.*}}, %{{.*}})
+// CHECK:         math.exp
+// CHECK:         arith.negf
+// CHECK:         arith.mulf
+// CHECK:         iterator_types = ["parallel", "reduction"]
+// CHECK:         arith.subf
+// CHECK:       %[[SECOND:.*]] = "fusion.kernel"(%[[FIRST]])
+// CHECK:         iterator_types = ["reduction", "parallel"]
+// CHECK:       return %[[SECOND]]
+func.func @weights_between(%x: tensor<8x64xf32>, %w: tensor<64xf32>) -> tensor<64xf32> {
+  %r = "fusion.region"(%x, %w) ({
+  ^bb0(%a: tensor<8x64xf32>, %b: tensor<64xf32>):
+    %e = tensor.empty() : tensor<8x64xf32>
+    %exp = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = math.exp %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<8x64xf32>
+    %e1 = tensor.empty() : tensor<64xf32>
+    %weights = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+        ins(%b : tensor<64xf32>) outs(%e1 : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.negf %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    %scaled = linalg.generic {indexing_maps = [#map, #column, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%exp, %weights : tensor<8x64xf32>, tensor<64xf32>) outs(%e : tensor<8x64xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.mulf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<8x64xf32>
+    %zero = arith.constant 0.0 : f32
+    %e2 = tensor.empty() : tensor<8xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8xf32>) -> tensor<8xf32>
+    %sum = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%scaled : tensor<8x64xf32>) outs(%init : tensor<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<8xf32>
+    %less = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%scaled, %sum : tensor<8x64xf32>, tensor<8xf32>) outs(%e : tensor<8x64xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.subf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<8x64xf32>
+    %init2 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+    %columns = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+        ins(%less : tensor<8x64xf32>) outs(%init2 : tensor<64xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<64xf32>
+    "fusion.yield"(%columns) : (tensor<64xf32>) -> ()
+  }) : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
