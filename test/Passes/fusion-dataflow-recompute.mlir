@@ -59,3 +59,24 @@ func.func @sum_twice(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %zero: tensor<8xf
   %v = linalg.mul ins(%y, %m : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %v : tensor<8x8xf32>
 }
+
+// -----
+
+// Nor are random numbers drawn twice.
+
+// CHECK-LABEL: func.func @draw_once(
+// CHECK:         %[[R:.*]]:2 = "fusion.region"
+// CHECK:           fusion.random
+// CHECK:         %[[M:.*]] = "fusion.extern"(%[[R]]#1
+// CHECK:         "fusion.region"(%[[R]]#0, %[[M]])
+// CHECK-NOT:       fusion.random
+// CHECK:         return
+func.func @draw_once(%seed: i64, %offset: i64, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %e = tensor.empty() : tensor<8x8xf32>
+  %y = "fusion.random"(%seed, %offset) {kind = "uniform"} : (i64, i64) -> tensor<8x8xf32>
+  %u = linalg.exp ins(%y : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = "fusion.extern"(%u, %w) {op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %v = linalg.mul ins(%y, %m : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %v : tensor<8x8xf32>
+}

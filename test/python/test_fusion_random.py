@@ -44,6 +44,18 @@ def test_random_programs(chunk: int) -> None:
         check(program_of(seed, largest), fusion_pass, f"seed {seed}, {fusion_pass}")
 
 
+@pytest.mark.parametrize("fusion_pass", PASSES, ids=str)
+def test_the_crossing_program(fusion_pass: FusionNone | FusionConsecutive | FusionDataflow) -> None:
+    """Two merges that are legal, each alone, and close a cycle together; partitioners that miss it lose operations."""
+    program = Program(arguments=3)
+    y, a = program.add("scale", 0), program.add("scale", 1)
+    o = program.add("mm", y, 2)
+    b = program.add("add", a, o)
+    c = program.add("mm", a, 2)
+    program.returns = (b, program.add("add", y, c))
+    check(program, fusion_pass, str(fusion_pass))
+
+
 def test_random_programs_as_normalised() -> None:
     """Values only: equal operations become one, and what a call overwrites is kept apart."""
     for seed in range(COUNT // 10):
