@@ -247,9 +247,23 @@ def _function_faults(op: ir.Operation) -> Iterator[str]:
         function = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
         types = function.inputs if which == "arg_attrs" else function.results
         for number, (type_, entry) in enumerate(zip(types, ir.ArrayAttr(op.attributes[which]), strict=True)):
+            where = f"{'argument' if which == 'arg_attrs' else 'result'} {number}"
             if "fusion.layout" in ir.DictAttr(entry):
-                noun = "argument" if which == "arg_attrs" else "result"
-                yield from _layout_faults(ir.DictAttr(entry)["fusion.layout"], type_, f"{noun} {number}")
+                yield from _layout_faults(ir.DictAttr(entry)["fusion.layout"], type_, where)
+            if "fusion.shape" in ir.DictAttr(entry):
+                yield from _shape_faults(ir.DictAttr(entry)["fusion.shape"], type_, where)
+
+
+def _shape_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Iterator[str]:
+    entries = list(attribute) if isinstance(attribute, ir.ArrayAttr) else []
+    if not isinstance(attribute, ir.ArrayAttr) or not all(
+        isinstance(entry, ir.StringAttr | ir.IntegerAttr) for entry in entries
+    ):
+        yield f'the shape of {where} must be an array of numbers and expressions, such as ["s0", 8], got {attribute}'
+    elif str(type_).startswith("!torch.vtensor<"):
+        return  # checked when it is a builtin tensor
+    elif not isinstance(type_, ir.ShapedType) or ir.ShapedType(type_).rank != len(entries):
+        yield f"the shape of {where} has {len(entries)} entries for a type {type_}"
 
 
 def _layout_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Iterator[str]:

@@ -7,11 +7,14 @@ they are read off at the end. `None` is what the input, being past that stage, c
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ..dialects.mlir import ir
-from ..passes.fusion_report import FusionReport, read_report
+from ..passes.fusion_report import ATTRIBUTE, FusionReport, read_report
+from ..passes.fusion_specialize_sizes import FusionSpecializeSizes, is_dynamic
 from ..passes.graph import functions
+from ..passes.pass_base import Pass
 from .levels import LEVELS, detect_level
 from .lower import remaining_stages, run
 from .options import Options
@@ -50,18 +53,42 @@ class FunctionReport:
     kernel_list: tuple[KernelReport, ...]
 
 
-def report(module: ir.Module, options: Options, instruments: Instruments = QUIET) -> tuple[FunctionReport, ...]:
-    """Takes the module to stage kernel, and reports on each function."""
-    count = (FusionReport(),)
+def report(
+    module: ir.Module, options: Options, instruments: Instruments = QUIET, sizes: Sequence[str] = ()
+) -> tuple[FunctionReport, ...]:
+    """Takes the module to stage kernel, and reports on each function.
+
+    `sizes` are the numbers of dynamic sizes, such as "s0=128": fusion decides for all sizes, and these are then put in.
+    UserError if some are missing.
+    """
     quiet = replace(instruments, tree=None)
+    specialize = (FusionSpecializeSizes(tuple(sizes)),) if sizes or is_dynamic(module) else ()
     if LEVELS.index(detect_level(module)) > LEVELS.index("linalg"):
         # What the input shows is gone after the next stage
-        run_stage(module, "report", count, quiet)
+        run_stage(module, "report", (*specialize, FusionReport()), quiet)
     for number, stage in enumerate(remaining_stages(module, options, "kernel")):
         run(module, stage, instruments.numbered(number, stage.name))
-        if stage.name in REPORTED:
-            run_stage(module, "report", count, quiet)
+        if stage.name == "linalg":
+            specialize = (FusionSpecializeSizes(tuple(sizes)),) if sizes or is_dynamic(module) else ()
+            _count_source(module, (*specialize, FusionReport()), quiet)
+        elif stage.name in REPORTED:
+            run_stage(module, "report", (*specialize, FusionReport()), quiet)
+            specialize = ()
     return tuple(_read(function, options) for function in functions(module))
+
+
+def _count_source(module: ir.Module, passes: Sequence[Pass], instruments: Instruments) -> None:
+    """Notes what the source shows, for the sizes given, and leaves the module for all sizes."""
+    if len(passes) == 1:
+        run_stage(module, "report", passes, instruments)
+        return
+    with module.context, ir.Location.unknown():
+        copy = ir.Module.create()
+        for op in module.body.operations:
+            copy.body.append(op.operation.clone())
+    run_stage(copy, "report", passes, instruments)
+    for function, counted in zip(functions(module), functions(copy), strict=True):
+        function.attributes[ATTRIBUTE] = counted.attributes[ATTRIBUTE]
 
 
 def print_json(reports: tuple[FunctionReport, ...]) -> str:

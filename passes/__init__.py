@@ -12,6 +12,7 @@ from .fusion_report import FusionReport
 from .fusion_schedule import FusionSchedule
 from .fusion_segment import FusionSegment
 from .fusion_select_library import FusionSelectLibrary
+from .fusion_specialize_sizes import FusionSpecializeSizes
 from .fusion_split_reductions import FusionSplitReductions
 from .fusion_to_cpu import FusionToCpu
 from .fusion_to_gpu import FusionToGpu
@@ -24,6 +25,7 @@ _ORDERED: tuple[type[Pass], ...] = (
     FusionNone,
     FusionConsecutive,
     FusionDataflow,
+    FusionSpecializeSizes,
     FusionSplitReductions,
     FusionSegment,
     FusionSchedule,

@@ -79,8 +79,9 @@ class FusionDataflow(Pass):
     def _note_source(self, function: ir.Operation, dependences: Graph, parts: Sequence[Part]) -> None:
         """Tells fusion-segment what it may have to go back to; not if fuel runs out, which ends the guarantee."""
         merged = any(len(part.nodes) + len(part.recomputed) > 1 for part in parts)
-        if merged and self.memory_aware and self.fuel == NO_LIMIT and size_classes(dependences).count == 1:
-            note_source(function, parts, source_peak(dependences))
+        if merged and self.memory_aware and self.fuel == NO_LIMIT:
+            is_static = size_classes(dependences).count == 1
+            note_source(function, parts, source_peak(dependences) if is_static else None)
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""

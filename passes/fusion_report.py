@@ -82,7 +82,8 @@ def _is_on_memory(function: ir.Operation, kernels: Iterable[ir.Operation]) -> bo
 
 def _facts_of_source(function: ir.Operation) -> dict[str, ir.Attribute]:
     source = graph.build(function)
-    sizes = [_static(size, source.values[number]) for number, size in enumerate(source.sizes)]
+    for value in source.values:
+        _refuse_dynamic(value)
     steps = [
         Step(
             touches=tuple(dict.fromkeys(source.memory[value] for value in node.reads)),
@@ -93,7 +94,7 @@ def _facts_of_source(function: ir.Operation) -> dict[str, ir.Attribute]:
     kept = {source.memory[value] for value in source.returned}
     return {
         "ops": _integer(sum(1 for node in source.nodes if not fusion.is_op(node.op, "view"))),
-        "source_peak_bytes": _integer(peak_of(steps, sizes, kept)),
+        "source_peak_bytes": _integer(peak_of(steps, source.sizes, kept)),
     }
 
 
@@ -156,10 +157,10 @@ def moved_bytes(op: ir.Operation) -> int:
     return sum(bytes_of(value.type) for value in dict.fromkeys(operands)) + sum(map(bytes_of, outputs))
 
 
-def _static(size: int | None, value: ir.Value) -> int:
-    if size is None:
-        raise PassFailure(value.location, f"a report needs static sizes, got {value.type}")
-    return size
+def _refuse_dynamic(value: ir.Value) -> None:
+    if isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape:
+        hint = "fusion-specialize-sizes makes sizes static"
+        raise PassFailure(value.location, f"a report needs static sizes, got {value.type}; {hint}")
 
 
 def _integer(value: int) -> ir.Attribute:

@@ -29,13 +29,13 @@ from . import generics
 from .errors import PassFailure
 from .fusion_schedule import choose_family
 from .graph import Graph, build, functions
-from .keep_peak import dissolve, keep_peak
+from .keep_peak import keep_peak
 from .kernel_body import KernelBody, UnsupportedError
 from .layouts import layout_of
 from .outline import Part, outline
 from .pass_base import Pass
 from .schedules import FAMILIES, Family, Problem
-from .source_order import mark_places, unmark_places
+from .source_order import dissolve, mark_places, unmark_places
 from .structured import Generic
 
 NEAREST_KERNELS = 8  # how many of the last kernels an operation may join

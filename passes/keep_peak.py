@@ -76,7 +76,7 @@ def _is_workspace(tensor: ir.Value) -> bool:
 def _merge_anew(function: ir.Operation) -> None:
     for number, view in enumerate(list(function.regions[0].blocks[0].operations)):
         if fusion.is_op(view.operation, "region"):
-            for op in dissolve(view.operation):
+            for op in source_order.dissolve(view.operation):
                 if source_order.PLACE in op.attributes:
                     op.attributes[KERNEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
     source_order.restore(function)
@@ -96,17 +96,3 @@ def _take_kernel(node: ir.Operation) -> int | None:
     number = ir.IntegerAttr(node.attributes[KERNEL]).value
     del node.attributes[KERNEL]
     return number
-
-
-def dissolve(region: ir.Operation) -> list[ir.Operation]:
-    """Puts what is inside `region` in its place, and returns that."""
-    block = region.regions[0].blocks[0]
-    for argument, operand in zip(list(block.arguments), list(region.operands), strict=True):
-        argument.replace_all_uses_with(operand)
-    for result, value in zip(list(region.results), fusion.terminator(region).operands, strict=True):
-        result.replace_all_uses_with(value)
-    moved = [op.operation for op in block.operations if op.operation.name != "fusion.yield"]
-    for op in moved:
-        op.move_before(region)
-    region.erase()
-    return moved

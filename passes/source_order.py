@@ -10,7 +10,7 @@ at most. Both are needed to take a plan back that turns out to hold more, once k
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
@@ -22,23 +22,55 @@ ATTRIBUTE = "fusion.source"
 PLACE = "fusion.place"
 
 
-def note_source(function: ir.Operation, parts: Sequence[Part], peak_bytes: int) -> None:
-    """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order."""
+def note_source(function: ir.Operation, parts: Sequence[Part], peak_bytes: int | None) -> None:
+    """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order.
+
+    With dynamic sizes the peak is no number yet, and left out.
+    """
     _note(function, [node for part in parts for node in sorted((*part.nodes, *part.recomputed))], peak_bytes)
 
 
-def _note(function: ir.Operation, order: Sequence[int], peak_bytes: int) -> None:
-    content = {
-        "order": ir.DenseI64ArrayAttr.get(list(order)),
-        "peak_bytes": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak_bytes),
-    }
+def _note(function: ir.Operation, order: Sequence[int], peak_bytes: int | None) -> None:
+    content: dict[str, ir.Attribute] = {"order": ir.DenseI64ArrayAttr.get(list(order))}
+    if peak_bytes is not None:
+        content["peak_bytes"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak_bytes)
     function.attributes[ATTRIBUTE] = ir.DictAttr.get(content)
+
+
+def add_peak(function: ir.Operation, peak_of_source: Callable[[ir.Operation], int]) -> None:
+    """Completes an attribute that lacks the peak; `peak_of_source` gets a copy of the function, in source order."""
+    if ATTRIBUTE not in function.attributes or "peak_bytes" in ir.DictAttr(function.attributes[ATTRIBUTE]):
+        return
+    copy = function.clone(ip=ir.InsertionPoint(function))
+    mark_places(copy)
+    for view in list(copy.regions[0].blocks[0].operations):
+        if fusion.is_op(view.operation, "region"):
+            dissolve(view.operation)
+    if all(PLACE in node.attributes for node in _nodes_of(copy)):
+        restore(copy)
+        order = ir.DictAttr(function.attributes[ATTRIBUTE])["order"]
+        _note(function, list(ir.DenseI64ArrayAttr(order)), peak_of_source(copy))
+    copy.erase()
+
+
+def dissolve(region: ir.Operation) -> list[ir.Operation]:
+    """Puts what is inside `region` in its place, and returns that."""
+    block = region.regions[0].blocks[0]
+    for argument, operand in zip(list(block.arguments), list(region.operands), strict=True):
+        argument.replace_all_uses_with(operand)
+    for result, value in zip(list(region.results), fusion.terminator(region).operands, strict=True):
+        result.replace_all_uses_with(value)
+    moved = [op.operation for op in block.operations if op.operation.name != "fusion.yield"]
+    for op in moved:
+        op.move_before(region)
+    region.erase()
+    return moved
 
 
 def mark_places(function: ir.Operation) -> int | None:
     """Moves the attribute to the nodes, each of which gets its place as `fusion.place`; returns the peak.
 
-    None if nobody noted the source, or if other passes have changed the number of nodes since.
+    None if nobody noted the source or its peak, or if other passes have changed the number of nodes since.
     """
     if ATTRIBUTE not in function.attributes:
         return None
@@ -49,7 +81,7 @@ def mark_places(function: ir.Operation) -> int | None:
         return None
     for node, place in zip(nodes, order, strict=True):
         node.attributes[PLACE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), place)
-    return ir.IntegerAttr(content["peak_bytes"]).value
+    return ir.IntegerAttr(content["peak_bytes"]).value if "peak_bytes" in content else None
 
 
 def take_place(node: ir.Operation, of: ir.Operation) -> None:

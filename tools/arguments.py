@@ -14,6 +14,7 @@ from ..driver.errors import UserError
 from ..driver.options import FUSION_TYPES, Options, declarations, split_names
 from ..driver.runner import Instruments
 from ..passes import PASSES
+from ..passes.fusion_specialize_sizes import parse_sizes
 from ..passes.pass_base import BOOLEANS, check_choice, print_value
 from ..targets.target import TARGETS
 from .command import Parser
@@ -32,6 +33,7 @@ class Arguments:
     emit: str | None
     pass_pipeline: str | None
     report: str | None
+    sizes: tuple[str, ...]
     split_input: bool
     verify_diagnostics: bool
     allow_unregistered: bool
@@ -85,6 +87,7 @@ def _parser() -> Parser:
     add("--disable", action="append", default=[], metavar="OPT,...", help="options off")
     add("--pass-pipeline", metavar="TEXT", help="run these passes instead: builtin.module(a,b{x=1},...)")
     add("--report", metavar="FORMAT", help="print what fusion achieved instead of IR: json, table")
+    add("--sizes", metavar="NAME=N,...", help="with --report: the numbers of dynamic sizes, such as s0=128")
     _add_mlir_flags(parser)
     return parser
 
@@ -125,7 +128,7 @@ def _epilog() -> str:
 
 def _check(given: argparse.Namespace) -> None:
     if given.pass_pipeline is not None:
-        for flag in ("fusion", "emit", "report", "target", "enable", "disable"):
+        for flag in INSTEAD:
             if getattr(given, flag):
                 raise ValueError(f"--{flag} and --pass-pipeline can't be given together: {INSTEAD[flag]}")
     if given.report and given.emit:
@@ -146,6 +149,7 @@ INSTEAD = {
     "fusion": "write the fusion pass, or fusion-pipeline{fusion=...}, in the pipeline",
     "emit": "the pipeline says how far to go",
     "report": "write fusion-report in the pipeline",
+    "sizes": "write fusion-specialize-sizes{sizes={...}} in the pipeline",
     "target": "write fusion-schedule{target=...} or fusion-pipeline{target=...} in the pipeline",
     "enable": "write pass options in the pipeline",
     "disable": "write pass options in the pipeline",
@@ -172,6 +176,7 @@ def _arguments(given: argparse.Namespace) -> Arguments:
         emit=given.emit,
         pass_pipeline=given.pass_pipeline,
         report=given.report,
+        sizes=_sizes(given),
         split_input=given.split_input_file,
         verify_diagnostics=given.verify_diagnostics,
         allow_unregistered=given.allow_unregistered_dialect,
@@ -188,6 +193,16 @@ def _options(given: argparse.Namespace) -> Options:
     enable = [name for text in given.enable for name in split_names(text)]
     disable = [name for text in given.disable for name in split_names(text)]
     return options.override([*values, *enable], disable, "command line")
+
+
+def _sizes(given: argparse.Namespace) -> tuple[str, ...]:
+    if given.sizes is None:
+        return ()
+    if not given.report:
+        raise ValueError("--sizes is for --report: IR is compiled for all sizes")
+    sizes = tuple(part.strip() for part in given.sizes.split(","))
+    parse_sizes(sizes)
+    return sizes
 
 
 def _folder(text: str | None) -> Path | None:

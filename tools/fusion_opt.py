@@ -97,7 +97,7 @@ class _Session:
         if self.steps is not None:
             return run_steps(module, self.steps, arguments.options, arguments.instruments)
         if arguments.report:
-            found = report(module, arguments.options, arguments.instruments)
+            found = report(module, arguments.options, arguments.instruments, arguments.sizes)
             return print_json(found) if arguments.report == "json" else print_table(found)
         return emit_text(module, arguments.options, arguments.emit, arguments.instruments)
 
