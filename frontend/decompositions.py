@@ -52,7 +52,6 @@ _TAKEN = [
     aten.new_full,
     aten.new_ones,
     aten.new_zeros,
-    aten.nll_loss_backward,
     aten.nll_loss_forward,
     aten.rsub,
     aten.sigmoid_backward,
@@ -297,3 +296,25 @@ def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, eps: float
     if weight is not None:
         y = y * _wide(weight)
     return y.to(x.dtype), scale
+
+
+@_decomposes(aten.nll_loss_backward.default)
+def _nll_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """Each class is compared with the target: scattering into zeros would not fuse with what follows."""
+    wanted = target.reshape(-1, 1) if x.dim() == 2 else target.reshape(-1)[:1]
+    is_hit = (torch.arange(x.shape[-1], device=x.device) == wanted) & (wanted != ignore_index)
+    if reduction == torch.nn._reduction.get_enum("mean"):
+        grad = grad / total_weight
+    if x.dim() == 2 and grad.dim():
+        grad = grad.reshape(-1, 1)
+    if weight is not None:
+        grad = grad * weight
+    return torch.where(is_hit, -grad, 0.0).to(x.dtype)

@@ -44,12 +44,15 @@ from . import generics, views
 from .decompose_softmax import decompose_softmax
 from .drop_empty import drop_empty
 from .errors import PassFailure
+from .invert_divisors import invert_divisors
 from .memory_operands import MemoryOperands
 from .merge_roundings import merge_roundings
+from .narrow_extremes import narrow_extremes
 from .narrow_floats import FAST_MATH, Precision, widen
 from .overwritten import pin, separate_overwritten, unpin
 from .pass_base import Pass, check_choice
 from .simplify_math import simplify
+from .softmax_exponentials import mark_exponentials
 from .tidy_generics import tidy
 
 FREE = frozenset(
@@ -98,6 +101,12 @@ class FusionNormalize(Pass):
         _run(CLEAN, module)
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
         _run(CLEAN, module)
+        for op in _generics(module):
+            narrow_extremes(op)
+        for op in _generics(module):
+            mark_exponentials(op, self.fast_math != "off")
+        for op in _generics(module):
+            invert_divisors(op)
         for function in _functions(module):
             unpin(function)
             separate_overwritten(function)
@@ -121,6 +130,10 @@ def _operations(module: ir.Module) -> Iterator[ir.Operation]:
     for function in _functions(module):
         for block in function.regions[0].blocks:
             yield from (view.operation for view in block.operations)
+
+
+def _generics(module: ir.Module) -> list[ir.Operation]:
+    return [op for op in _operations(module) if generics.is_generic(op)]
 
 
 def _restore_fill(op: ir.Operation) -> None:

@@ -17,12 +17,13 @@ in f32. (It does round a scalar that elements are compared with, and so does an 
 
 A 16-bit accumulator of a sum becomes an f32 one, and the sum is rounded by an op of its own.
 
-Fast math. Where all results of a body are 16 bits wide, an f32 step may be off by a few units in its last place,
-which is well below half a unit of bf16 (2^-9) or f16 (2^-11); `fast-math=on` allows that everywhere, `off` nowhere:
+Fast math. Where all results of a body are 16 bits wide, or all that is made of a step's result ends so
+(hidden_errors.py), an f32 step may be off by a few units in its last place, which is well below half a unit of bf16
+(2^-9) or f16 (2^-11); `fast-math=on` allows that everywhere, `off` nowhere:
   - exp, exp2, sqrt and rsqrt may be approximated (`afn`). Not log, sin, cos, pow and tanh: their fast forms are
     wrong by more near 1, for large or for negative arguments;
   - a division is marked `fusion.approximate`: a GPU has one that is off by 2 units at most, for all operands
-    (`afn` would take another, which gives 0 for divisors above 2^126);
+    (`afn` would take another, which gives 0 for divisors above 2^126), and invert_divisors.py does what it can;
   - a product that only a sum uses is written as one `math.fma` (in 16-bit bodies only, unless `fma=false`). The
     flags `contract` and `arcp` would leave that to LLVM, which looks at operations around, so a body's result would
     depend on what it is fused with.
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 
 from ..dialects.mlir import arith, ir, linalg, math
 from . import generics
+from .hidden_errors import is_hidden
 
 EXACT = frozenset(f"arith.{name}" for name in ("select", "cmpf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"))
 APPROXIMABLE = frozenset({"math.exp", "math.exp2", "math.sqrt", "math.rsqrt"})
@@ -238,18 +240,27 @@ def _round_tensor(value: ir.Value, narrow: ir.Type, op: ir.Operation) -> ir.Valu
 
 def _allow_approximation(op: ir.Operation, precision: Precision) -> None:
     is_rounded = all(is_narrow(value.type) for value in generics.yield_of(op).operands)
-    approximates = is_rounded if precision.fast_math == "auto" else precision.fast_math == "on"
     for inner in [view.operation for view in generics.body(op).operations]:
         if inner.name in ("arith.addf", "arith.subf") and is_rounded and precision.fma:
             _contract(inner)
-        elif approximates and inner.results and inner.results[0].type == ir.F32Type.get():
+        elif inner.results and inner.results[0].type == ir.F32Type.get() and _may_be_off(inner, precision):
             _approximate(inner)
+
+
+def _may_be_off(op: ir.Operation, precision: Precision) -> bool:
+    """Whether the result of an f32 step need not be the nearest."""
+    if op.name not in APPROXIMABLE and op.name != "arith.divf":
+        return False
+    if precision.fast_math == "auto":
+        yielded = generics.yield_of(op.parent.operation).operands
+        return all(is_narrow(value.type) for value in yielded) or is_hidden(op.results[0])
+    return precision.fast_math == "on"
 
 
 def _approximate(op: ir.Operation) -> None:
     if op.name in APPROXIMABLE:
         op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<afn>")
-    elif op.name == "arith.divf":
+    else:
         op.attributes[APPROXIMATE] = ir.UnitAttr.get()
 
 

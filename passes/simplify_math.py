@@ -9,7 +9,8 @@ Powers with a constant exponent, as PyTorch computes them:
 
     1 + tanh(u) -> 2 / (1 + exp(-2 u))
 
-which keeps its relative accuracy where tanh(u) is near -1, and costs one exponential.
+which keeps its relative accuracy where tanh(u) is near -1, and costs one exponential. The assertion that torch-mlir
+puts before a reciprocal, that the divisor is not 0, goes: PyTorch's quotient is infinite.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from . import generics
 def simplify(op: ir.Operation) -> None:
     """Rewrites the body of a linalg.generic in place."""
     for inner in [view.operation for view in generics.body(op).operations]:
+        if _refuses_zero(inner):
+            inner.erase()
+            continue
         rewrite = _REWRITES.get(inner.name)
         if rewrite is None:
             continue
@@ -81,6 +85,18 @@ def _twice_logistic(u: ir.Value) -> ir.Value:
     """2 / (1 + exp(-2 u))."""
     exponential = math.ExpOp(arith.MulFOp(u, _number(u.type, -2.0)).result).result
     return arith.DivFOp(_number(u.type, 2.0), arith.AddFOp(exponential, _number(u.type, 1.0)).result).result
+
+
+def _refuses_zero(op: ir.Operation) -> bool:
+    """Whether it asserts that a floating-point number is not 0."""
+    if op.name != "cf.assert" or isinstance(op.operands[0], ir.BlockArgument):
+        return False
+    condition = op.operands[0].owner.operation
+    if condition.name != "arith.cmpf":
+        return False
+    predicate = arith.CmpFPredicate(ir.IntegerAttr(condition.attributes["predicate"]).value)
+    is_unequal = predicate in (arith.CmpFPredicate.ONE, arith.CmpFPredicate.UNE)
+    return is_unequal and any(_constant(operand) == 0.0 for operand in condition.operands)
 
 
 _REWRITES: dict[str, Callable[[ir.Operation], ir.Value | None]] = {

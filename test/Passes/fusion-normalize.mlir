@@ -347,3 +347,37 @@ func.func @unused_calls(%x: tensor<8xf32>) -> tensor<8xf32> {
   %r = "fusion.extern"() {op = "aten.rand", args = [[8 : i64]], effects = ["random"]} : () -> tensor<8xf32>
   return %x : tensor<8xf32>
 }
+
+// -----
+
+#map = affine_map<(d0) -> (d0)>
+
+// A reciprocal of 0 is infinite: torch-mlir's assertion that there is none goes, that an index is in range stays.
+
+// CHECK-LABEL: func.func @reciprocal(
+// CHECK-NOT:     cf.assert
+// CHECK:         arith.divf
+// CHECK:         cf.assert %{{.*}}, "index"
+func.func @reciprocal(%x: tensor<3xf32>, %k: tensor<3xi64>) -> (tensor<3xf32>, tensor<3xi64>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %none = arith.constant 0 : i64
+  %i = tensor.empty() : tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%x : tensor<3xf32>) outs(%i : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %c = arith.cmpf one, %in, %zero : f32
+    cf.assert %c, "unimplemented: tensor with zero element"
+    %q = arith.divf %one, %in : f32
+    linalg.yield %q : f32
+  } -> tensor<3xf32>
+  %j = tensor.empty() : tensor<3xi64>
+  %z = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%k : tensor<3xi64>) outs(%j : tensor<3xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    %c = arith.cmpi sge, %in, %none : i64
+    cf.assert %c, "index"
+    linalg.yield %in : i64
+  } -> tensor<3xi64>
+  return %y, %z : tensor<3xf32>, tensor<3xi64>
+}

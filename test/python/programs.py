@@ -100,6 +100,9 @@ PROGRAMS = [
         lambda: (torch.tensor([1.0, float("nan"), -2.5, 0.5, 1.5, float("inf"), -0.0]),),
     ),
     Program(
+        "reciprocals", lambda x: (1 / x, x.reciprocal(), torch.sigmoid(x), x.pow(-1)), lambda: (rand(3, 7).relu(),)
+    ),
+    Program(
         "division_signs",
         lambda x, y: (
             torch.div(x, y, rounding_mode="floor"),
@@ -208,6 +211,23 @@ PROGRAMS = [
     Program("sum_bool", lambda x: (x > 0).sum(-1), lambda: (rand(9, 41),)),
     Program("logsumexp", lambda x: torch.logsumexp(x, -1), lambda: (rand(16, 33),)),
     Program("cross_entropy", lambda x, t: F.cross_entropy(x, t), lambda: (rand(8, 50), integers(0, 50, 8))),
+    Program(
+        "nll_backward",
+        lambda g, x, t, w: torch.ops.aten.nll_loss_backward(g, x, t, w, 1, 3, x.new_full((), 2.5)),
+        lambda: (rand(), rand(8, 51), integers(0, 7, 8), rand(51)),
+    ),
+    Program(
+        "nll_backward_rows",
+        lambda g, x, t: torch.ops.aten.nll_loss_backward(g, x, t, None, 0, -100, x.new_full((), 8.0)),
+        lambda: (rand(8), rand(8, 51), integers(0, 51, 8)),
+    ),
+    Program(
+        "cross_entropy_backward",
+        lambda g, x, t: torch.ops.aten._log_softmax_backward_data(
+            torch.ops.aten.nll_loss_backward(g, x, t, None, 1, -100, x.new_full((), 8.0)), x, 1, x.dtype
+        ),
+        lambda: (rand(), torch.log_softmax(rand(8, 51), 1), integers(0, 51, 8)),
+    ),
     Program("mse", lambda x, y: F.mse_loss(x, y), lambda: (rand(8, 50), rand(8, 50))),
     Program("adam", adam, lambda: (rand(37, 41), rand(37, 41), rand(37, 41), rand(37, 41).abs())),
     # Library calls in between

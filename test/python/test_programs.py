@@ -44,3 +44,16 @@ def test_program(program: Program, fusion_type: str) -> None:
     inputs = list(program.make())
     compiled = mlir_fusion.compile(program.function, fusion_type=fusion_type, target="cpu")
     compare(program, inputs, compiled(*inputs))
+
+
+def test_quotients_by_what_rows_share() -> None:
+    """One reciprocal a row, for divisors of every size: subnormal, huge, infinite, 0, none."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    numbers = torch.tensor([0.0, 2.0**-133, 1e-38, 1.0, 3e38, torch.inf, torch.nan])
+    x = torch.cat((torch.randn(64), torch.randn(64) * 1e-38, torch.randn(64) * 1e38, numbers)).bfloat16()
+    s = torch.cat((torch.randn(30) * 1e38, torch.randn(30) * 1e-39, numbers, -numbers, torch.randn(30))).bfloat16()
+    compiled = mlir_fusion.compile(lambda x, s: x / s, target="cpu")
+    rows, divisors = x.expand(len(s), -1).contiguous(), s[:, None].contiguous()
+    found, expected = compiled(rows, divisors), rows / divisors
+    torch.testing.assert_close(found, expected, rtol=2.0**-7, atol=2.0**-133, equal_nan=True)
