@@ -148,6 +148,16 @@ class Options:
         )
     )
     vectorize: bool = _option(Declaration(True, "a thread handles several neighbouring elements at once", "schedule"))
+    cluster: bool = _option(
+        Declaration(True, "several blocks share a long row, where the GPU has clusters of blocks", "schedule")
+    )
+    persistent: bool = _option(
+        Declaration(
+            True,
+            "a block whose row fills a multiprocessor stays for many rows and loads the next one ahead",
+            "schedule",
+        )
+    )
     index32: bool = _option(
         Declaration(True, "GPU kernels count in 32 bits where everything they reach is near enough", "codegen")
     )

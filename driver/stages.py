@@ -52,6 +52,9 @@ KERNEL_CODE = (
     "memref.",
     "nvvm.",
     "llvm.call_intrinsic",
+    # Another block's shared memory, of which memref knows nothing
+    "llvm.inttoptr",
+    "llvm.store",
 )
 
 
@@ -86,7 +89,15 @@ def stages(options: Options) -> tuple[Stage, ...]:
         # How each kernel runs, chosen for the target
         Stage(
             "schedule",
-            (FusionSchedule(target=target.name, vectorize=options.vectorize), *_batches(options)),
+            (
+                FusionSchedule(
+                    target=target.name,
+                    vectorize=options.vectorize,
+                    cluster=options.cluster,
+                    persistent=options.persistent,
+                ),
+                *_batches(options),
+            ),
             allowed=("fusion.kernel", *CALLS),
         ),
         # Tensors become memory once nothing moves any more

@@ -19,6 +19,7 @@ from .eager_strides import keeping_strides
 aten = torch.ops.aten
 Tensor = torch.Tensor
 NARROW = (torch.float16, torch.bfloat16)
+MEAN = 1  # of ATen's reductions of a loss: 0 none, 1 mean, 2 sum
 
 # PyTorch's own decompositions that compute in the accumulation type
 _TAKEN = [
@@ -311,7 +312,7 @@ def _nll_loss_backward(
     """Each class is compared with the target: scattering into zeros would not fuse with what follows."""
     wanted = target.reshape(-1, 1) if x.dim() == 2 else target.reshape(-1)[:1]
     is_hit = (torch.arange(x.shape[-1], device=x.device) == wanted) & (wanted != ignore_index)
-    if reduction == torch.nn._reduction.get_enum("mean"):
+    if reduction == MEAN:
         grad = grad / total_weight
     if x.dim() == 2 and grad.dim():
         grad = grad.reshape(-1, 1)

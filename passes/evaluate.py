@@ -85,6 +85,22 @@ class Evaluator:
         assert result is not None
         return result
 
+    def load_ahead(self, value: ir.Value, index: Index, lanes: Lanes | None = None) -> None:
+        """Loads what an element needs of the kernel's inputs in any case, and computes nothing yet.
+
+        A branch in what is computed first would keep later loads behind it, one waiting for the other.
+        """
+        pending, seen = [self._key(value, index, lanes)], set()
+        while pending:
+            key = pending.pop()
+            if key in seen or self._lookup(key) is not None:
+                continue
+            seen.add(key)
+            if self.body.is_input(key[0]):
+                self._known[-1][key] = self._build(key)
+            else:
+                pending.extend(reversed(self._needs(key)))
+
     def remember(self, value: ir.Value, index: Index, computed: ir.Value, lanes: Lanes | None = None) -> None:
         """Makes `computed` the answer for an element (or a vector) that the schedule has by other means."""
         self._known[-1][self._key(value, index, lanes)] = computed

@@ -3,7 +3,8 @@
 Families are asked in order; the first that accepts the kernel's body, and does not leave it to a later one,
 chooses its parameters from shapes, strides, element types and the target's limits. A kernel that has a schedule
 already keeps it, so one can write `#fusion.schedule<...>` by hand and run the rest. With `vectorize=false` every
-thread handles one element at a time.
+thread handles one element at a time, with `cluster=false` blocks share nothing, and with `persistent=false` each
+has its work from the start.
 
 Before: fusion.kernel ops on tensors. After: each has a `schedule`.
 
@@ -37,20 +38,24 @@ class FusionSchedule(Pass):
     name: ClassVar[str] = "fusion-schedule"
     target: str = "sm_90"
     vectorize: bool = True
+    cluster: bool = True
+    persistent: bool = True
 
     def __post_init__(self) -> None:
         Target.parse(self.target)
 
     def run(self, module: ir.Module) -> None:
         target = Target.parse(self.target)
+        if not self.cluster:
+            target = replace(target, has_clusters=False)
         for function in functions(module):
             for op in function.regions[0].blocks[0].operations:
                 if fusion.is_op(op, "kernel") and "schedule" not in op.operation.attributes:
-                    _schedule(op.operation, target, self.vectorize)
+                    allowed = replace(problem_of(op.operation), vectorize=self.vectorize, persistent=self.persistent)
+                    _schedule(op.operation, allowed, target)
 
 
-def _schedule(kernel: ir.Operation, target: Target, vectorize: bool) -> None:
-    problem = replace(problem_of(kernel), vectorize=vectorize)
+def _schedule(kernel: ir.Operation, problem: Problem, target: Target) -> None:
     family = choose_family(problem, target)
     if family is None:
         raise PassFailure(kernel.location, "no schedule takes this kernel; fusion-segment would split it")

@@ -3,6 +3,7 @@
 Kernels that are equal but for their names become one function. Booleans are bytes in memory; the kernel's
 arguments are the memrefs it had, which the later lowering passes as bare pointers. With `index32`, indices have
 32 bits if no memory of the program needs more; with `reuse-kernels=false` each kernel has a function of its own.
+A function says how many blocks make a cluster, a launch how much shared memory beyond attributions it needs.
 
 Before: fusion.kernel ops on memrefs, with schedules. After: none; the module holds `gpu.module @kernels`.
 
@@ -22,8 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..dialects.mlir import gpu, ir
+from ..dialects.mlir import arith, gpu, ir
 from .approximate_divisions import approximate_divisions
+from .approximate_exponentials import approximate_exponentials
 from .batch_memory import refuse_shared_memory
 from .emit_batch import Share, emit_batch
 from .emit_kernel import Kernels, emit_body, kernels_of
@@ -57,13 +59,14 @@ class FusionToGpu(Pass):
         if self.index32 and kernels.most_elements <= LARGEST_INDEX_32:
             holder.attributes["dlti.dl_spec"] = ir.Attribute.parse("#dlti.dl_spec<index = 32 : i64>")
         names: dict[tuple[str, ...], str] = {}
+        shared_bytes: dict[tuple[str, ...], int] = {}
         launches = _launches(kernels)
         for launch in launches:
             if launch.key not in names:
                 names[launch.key] = launch.describe(len(names))
-                _make_function(launch, names[launch.key], block)
+                shared_bytes[launch.key] = _make_function(launch, names[launch.key], block)
         for launch in launches:
-            _launch(launch, names[launch.key])
+            _launch(launch, names[launch.key], shared_bytes[launch.key])
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class _Launch:
     shares: tuple[tuple[ir.Operation, ...], ...]
     last: ir.Operation
     threads: int
+    cluster: int
     key: tuple[str, ...]
 
     @property
@@ -100,8 +104,11 @@ def _launches(kernels: Kernels) -> list[_Launch]:
                 members[-1].location,
                 f"kernels of a batch need as many threads a block; got {' and '.join(map(str, sorted(threads)))}",
             )
+        cluster = max(_problem_launch(kernel).cluster for kernel in members)
+        if len(members) > 1 and cluster > 1:
+            raise PassFailure(members[-1].location, "a kernel whose blocks form clusters can't be part of a batch")
         key = tuple(name for name, share in equal.items() for _ in share)
-        found.append(_Launch(tuple(map(tuple, equal.values())), members[-1], threads.pop(), key))
+        found.append(_Launch(tuple(map(tuple, equal.values())), members[-1], threads.pop(), cluster, key))
     return found
 
 
@@ -110,50 +117,58 @@ def _problem_launch(kernel: ir.Operation) -> Launch:
     return family.launch(problem_of(kernel), parameters)
 
 
-def _make_function(launch: _Launch, name: str, block: ir.Block) -> None:
+def _make_function(launch: _Launch, name: str, block: ir.Block) -> int:
+    """Emits a function; returns how many bytes of shared memory its launch has to ask for."""
     types = [operand.type for kernel in launch.kernels for operand in kernel.operands]
     with ir.InsertionPoint(block), launch.last.location:
         function = gpu.GPUFuncOp(ir.FunctionType.get(types, []), name, known_block_size=[launch.threads, 1, 1])
+        if launch.cluster > 1:
+            function.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([launch.cluster, 1, 1])
         # The constructor's own `kernel=True` adds an attribute `gpu.kernel` that the lowering adds again
         function.attributes["kernel"] = ir.UnitAttr.get()
         entry = ir.Block.create_at_start(function.regions[0], types)
         with ir.InsertionPoint(entry):
-            _emit(launch, function, list(entry.arguments))
+            machines = _emit(launch, function, list(entry.arguments))
             gpu.ReturnOp([])
     approximate_divisions(function.operation)
+    approximate_exponentials(function.operation)
+    return max(machine.dynamic_bytes for machine in machines)
 
 
-def _emit(launch: _Launch, function: gpu.GPUFuncOp, arguments: list[ir.Value]) -> None:
+def _emit(launch: _Launch, function: gpu.GPUFuncOp, arguments: list[ir.Value]) -> list[GpuMachine]:
+    """Emits the kernels' code; returns where each runs. A block runs one of them, so their memory may be the same."""
     if len(launch.key) == 1:
-        _emit_kernel(launch.last, function, launch.threads, arguments, None)
-        return
+        machine = GpuMachine(function, launch.threads, cluster=launch.cluster)
+        _emit_kernel(launch.last, machine, arguments)
+        return [machine]
     remaining = iter(arguments)
-    shares = []
+    shares, machines = [], list[GpuMachine]()
+
+    def emit(kernel: ir.Operation, memories: Sequence[ir.Value], block: ir.Value | None) -> None:
+        machines.append(GpuMachine(function, launch.threads, block))
+        _emit_kernel(kernel, machines[-1], memories)
+
     for equal in launch.shares:
         taken = [list(itertools.islice(remaining, len(kernel.operands))) for kernel in equal]
-        emit = functools.partial(_emit_kernel, equal[0], function, launch.threads)
-        shares.append(Share(taken, _problem_launch(equal[0]).blocks, emit))
+        shares.append(Share(taken, _problem_launch(equal[0]).blocks, functools.partial(emit, equal[0])))
     emit_batch(shares, gpu.BlockIdOp(gpu.Dimension.x).result)
+    return machines
 
 
-def _emit_kernel(
-    kernel: ir.Operation,
-    function: gpu.GPUFuncOp,
-    threads: int,
-    memories: Sequence[ir.Value],
-    block: ir.Value | None,
-) -> None:
+def _emit_kernel(kernel: ir.Operation, machine: GpuMachine, memories: Sequence[ir.Value]) -> None:
     family, parameters = schedule_of(kernel)
-    emit_body(problem_of(kernel), family, parameters, GpuMachine(function, threads, block), memories)
+    emit_body(problem_of(kernel), family, parameters, machine, memories)
 
 
-def _launch(launch: _Launch, name: str) -> None:
+def _launch(launch: _Launch, name: str, shared_bytes: int) -> None:
     blocks = sum(_problem_launch(kernel).blocks for kernel in launch.kernels)
     with ir.InsertionPoint(launch.last), launch.last.location:
         if blocks:
             one = number(1)
             grid, block = (number(blocks), one, one), (number(launch.threads), one, one)
             operands = [operand for kernel in launch.kernels for operand in kernel.operands]
-            gpu.LaunchFuncOp([MODULE, name], grid, block, operands)
+            i32 = ir.IntegerType.get_signless(32)
+            shared = arith.ConstantOp(i32, shared_bytes).result if shared_bytes else None
+            gpu.LaunchFuncOp([MODULE, name], grid, block, operands, dynamic_shared_memory_size=shared)
     for kernel in launch.kernels:
         kernel.erase()

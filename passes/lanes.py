@@ -19,12 +19,14 @@ class Lanes:
     """`count` neighbouring values of the innermost counter of `run`.
 
     `aligned`: lane 0 of the merged run is a multiple of `count`; not so where the last vector of a row
-    overlaps the one before it.
+    overlaps the one before it. `multiples` are forms that are multiples of `count` at lane 0 all the same: a
+    schedule has chosen where to start so that they are.
     """
 
     count: int
     run: tuple[Counter, ...]
     aligned: bool = True
+    multiples: tuple[Form, ...] = ()
 
     def step(self, form: Form) -> int | None:
         """By how much `form` grows from a lane to the next; None where that is not a constant."""
@@ -53,6 +55,11 @@ class Lanes:
 
     def divisor(self, form: Form) -> int:
         """A number that divides `form` at lane 0, as large as is known; 0 for the form 0."""
+        if any(self._known_divisor(form - multiple) % self.count == 0 for multiple in self.multiples):
+            return self.count
+        return self._known_divisor(form)
+
+    def _known_divisor(self, form: Form) -> int:
         merged = self._merged_step(form)
         known = math.gcd(form.constant, (merged or 0) * self._unit)
         for atom, coefficient in form.terms:

@@ -23,6 +23,8 @@ def translate(module: ir.Operation) -> str:
     if leftover:
         names = ", ".join(sorted({op.name for op in leftover}))
         raise CodegenError(f"{leftover[0].location}: no translation to LLVM IR for: {names}")
+    for memory in _find(module, _is_launch_sized):
+        memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>", module.context)
     return llvm.translate_module_to_llvmir(module)
 
 
@@ -36,6 +38,11 @@ def _find(module: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[
 
     module.walk(visit)
     return found
+
+
+def _is_launch_sized(op: ir.Operation) -> bool:
+    """Shared memory of the size that a launch asks for. MLIR makes it internal, which LLVM takes for an empty array."""
+    return op.name == "llvm.mlir.global" and op.attributes["sym_name"].value.startswith("__dynamic_shmem__")
 
 
 def _is_translatable(name: str) -> bool:

@@ -35,23 +35,26 @@ class Choice:
 
 @dataclass(frozen=True)
 class Launch:
-    """Blocks of a grid and threads of a block."""
+    """Blocks of a grid, threads of a block, and how many blocks make a cluster."""
 
     blocks: int
     threads: int
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
 class Problem:
     """A kernel's body with the layout of its inputs (by argument) and outputs (in order).
 
-    `vectorize`: whether parameters may be chosen by which a thread handles neighbours at once.
+    `vectorize`: whether parameters may be chosen by which a thread handles neighbours at once; `persistent`: by which
+    blocks stay for several rows.
     """
 
     body: KernelBody
     inputs: dict[ir.Value, Layout]
     outputs: tuple[Layout, ...]
     vectorize: bool = True
+    persistent: bool = True
 
 
 class Family(Protocol):
@@ -130,11 +133,16 @@ def element_bytes(value: ir.Value) -> int:
 
 
 def widest_vector(problem: Problem) -> int:
-    """Elements that make one widest access of the smallest element type read or written."""
+    """Elements that make one widest access of the smallest element type read or written, and two of the largest.
+
+    Only tensors as large as the largest of them count.
+    """
     if not problem.vectorize:
         return 1
-    sizes = [element_bytes(value) for value in (*problem.inputs, *problem.body.outputs)]
-    return MAX_ALIGNMENT // min(sizes, default=4)
+    values = [*problem.inputs, *problem.body.outputs]
+    most = max(map(elements, values), default=0)
+    sizes = [element_bytes(value) for value in values if elements(value) == most] or [4]
+    return max(1, min(MAX_ALIGNMENT // min(sizes), 2 * MAX_ALIGNMENT // max(sizes)))
 
 
 def accesses(problem: Problem, trace: Trace, requests: Sequence[tuple[ir.Value, Index]]) -> list[Form]:

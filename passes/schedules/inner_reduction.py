@@ -8,12 +8,16 @@ kernel. The threads of a row (a part of a warp, a warp, or a block) walk its col
         join the lanes, then the threads (warp shuffles; shared memory between warps)
     for each chunk of columns: compute and store the outputs
 
-With `chunks` > 0 the chunks are unrolled and what they loaded stays in registers, so the row is read once;
-with `chunks` = 0 they are a loop, and each level reads the row again. Sums keep one accumulator a lane and
-are joined as a tree, which is as accurate as PyTorch's own.
+The row is read once where it fits on chip (`row`): in registers, the chunks unrolled; or in shared memory, put there
+by the first walk, the chunks a loop; for long rows in that of a cluster's blocks, which share the row. Otherwise each
+level reads it again from memory, where it mostly still is in the cache. Sums keep one accumulator a lane and are
+joined as a tree, which is as accurate as PyTorch's own.
 
-    parameters   vector; threads: of a row; rows: of a block; chunks: unrolled, or 0 for a loop;
-                 unroll: chunks an iteration of that loop
+    parameters   vector; threads: of a row in a block; rows: of a block; cluster: blocks that share a row;
+                 row: where it is kept, "registers", "shared" or "memory";
+                 chunks: unrolled, or 0 for a loop; unroll: chunks an iteration of that loop;
+                 groups: blocks or clusters that take rows in turn (row_pipeline.py), 0 if each has one row;
+                 aligned: 1 if vectors start where the row's memory is aligned, whatever is left at its edges
 """
 
 from __future__ import annotations
@@ -25,19 +29,40 @@ from dataclasses import dataclass
 from ...dialects.mlir import arith, ir
 from ...targets.target import Target
 from ..evaluate import Buffer, Evaluator
-from ..indexing import Counter, Form, Index, delinearize, linearize, of, row_major
+from ..indexing import Counter, Form, Index, Loaded, delinearize, linearize, of, row_major
 from ..kernel_body import KernelBody, Request, Trace
 from ..lanes import Lanes
 from ..structured import Generic
-from .family import Choice, Launch, Parameters, Problem, element_bytes, elements, index_at, position, shape
+from .family import (
+    Choice,
+    Launch,
+    Parameters,
+    Problem,
+    accesses,
+    element_bytes,
+    elements,
+    index_at,
+    position,
+    shape,
+    widest_vector,
+)
 from .family import counters as counters_of
-from .family import widest_vector as widest
 from .machine import WARP, Machine, Row, both, guarded, number
 from .partial import Partial, join_lanes
-from .walk import Stop, Stride, Walk
+from .row_pipeline import RowPipeline
+from .shelf import Kept, Shelf, reads_of_passes
+from .walk import Alignment, Stop, Stride, Walk
 
-BLOCK = 256  # threads of a block that holds several rows
-CHUNKS = 4  # vectors of a row that a thread holds, before more threads share the row
+BLOCK = 256  # threads of a block that holds several rows, or the registers of one
+CHUNKS = 4  # vectors of a row that a thread holds in registers, before more threads share the row
+WALKED = 16  # vectors of a row that a thread walks at least, if it keeps none
+THREAD_BYTES = 128  # of a row that a thread has in shared memory
+SHARED_BYTES = (
+    32768  # of a row's part in a block: then several blocks run beside each other, one reads while one computes
+)
+RESERVED_BYTES = 4096  # of shared memory, for partial results
+CLUSTERS = (1, 2, 4, 8)
+LEAST_ALIGNED = 8  # vectors of a row, for its edges to be worth their own way
 REGISTERS = 65536  # 32-bit registers of a multiprocessor, for one block at most
 CPU_VECTOR = 16
 
@@ -79,7 +104,7 @@ class InnerReduction:
     """The family; see the module's docstring."""
 
     name = "inner_reduction"
-    parameters = ("chunks", "rows", "threads", "unroll", "vector")
+    parameters = ("aligned", "chunks", "cluster", "groups", "row", "rows", "threads", "unroll", "vector")
 
     def refuses(self, body: KernelBody) -> str | None:
         rows = _rows(body)
@@ -105,8 +130,9 @@ class InnerReduction:
     def launch(self, problem: Problem, parameters: Parameters) -> Launch:
         rows = _rows(problem.body)
         assert rows is not None
-        per_block = int(parameters["rows"])
-        return Launch(math.ceil(rows.count / per_block), int(parameters["threads"]) * per_block)
+        per_block, cluster = int(parameters["rows"]), int(parameters["cluster"])
+        groups = int(parameters["groups"]) or math.ceil(rows.count / per_block)
+        return Launch(groups * cluster, int(parameters["threads"]) * per_block, cluster)
 
     def emit(
         self,
@@ -118,29 +144,57 @@ class InnerReduction:
     ) -> None:
         rows = _rows(problem.body)
         assert rows is not None
-        levels = _trace(problem.body, rows, Counter(rows.columns)).levels()
-        per_block, threads = int(parameters["rows"]), int(parameters["threads"])
-        for row in machine.rows(rows.count, per_block, threads):
+        column = Counter(rows.columns, "column")
+        trace = _trace(problem.body, rows, column)
+        levels = trace.levels()
+        kept = _kept(problem, rows, trace, column) if parameters["row"] == "shared" else []
+        stride, groups = _stride(parameters), int(parameters["groups"])
+        alignment = _alignment(problem, rows, trace, column, stride.vector) if parameters["aligned"] else None
+
+        def compute(row: Row, walk: Walk, shelf: Shelf) -> None:
+            for level, requests in enumerate(levels):
+                _reduce_level(requests, level, walk, shelf, machine, problem.body, evaluator)
+            store = _Store(rows, row, walk, shelf, len(levels), evaluator)
+            store.store(problem.body.outputs, outputs)
+
+        if groups:
+            pipeline = RowPipeline(rows.counters, rows.count, column, kept, stride, alignment, machine, evaluator)
+            for row, walk, shelf in pipeline.run(groups):
+                compute(row, walk, shelf)
+            return
+        for row in machine.rows(rows.count, int(parameters["rows"]), int(parameters["threads"])):
             evaluator.binding.bind_digits(rows.counters, row.number)
             with evaluator.scope():
-                walk = Walk(rows.columns, _stride(parameters), row.thread, evaluator)
-                for level in levels:
-                    _reduce_level(level, walk, machine, problem.body, evaluator)
-                _store_outputs(problem.body.outputs, outputs, rows, row, walk, evaluator)
+                walk = Walk(rows.columns, stride, row.thread, evaluator, alignment)
+                shelf = Shelf(kept, column, walk.chunks, stride.vector, machine, evaluator)
+                shelf.load(walk.edges, 0)
+                compute(row, walk, shelf)
 
 
 def _reduce_level(
-    level: Sequence[Request], walk: Walk, machine: Machine, body: KernelBody, evaluator: Evaluator
+    requests: Sequence[Request],
+    level: int,
+    walk: Walk,
+    shelf: Shelf,
+    machine: Machine,
+    body: KernelBody,
+    evaluator: Evaluator,
 ) -> None:
     """Computes the reductions of a level, all in one walk, and makes their results known."""
-    parts = [Partial(value, index, body.generic(value.owner.operation)) for value, index in level]
+    parts = [Partial(value, index, body.generic(value.owner.operation)) for value, index in requests]
+
+    def prepare(stops: Sequence[Stop]) -> None:
+        shelf.prepare(stops, level)
 
     def step(stop: Stop, carried: Sequence[ir.Value]) -> list[ir.Value]:
         return [part.combine(so_far, _at(part, stop, evaluator)) for part, so_far in zip(parts, carried, strict=True)]
 
-    totals = walk.accumulate([part.start(walk.stride.vector) for part in parts], step)
+    totals = walk.accumulate([part.start(walk.stride.vector) for part in parts], step, prepare)
     for part, total in zip(parts, totals, strict=True):
-        result = machine.combine(join_lanes(total, part.combine), part.combine, walk.stride.threads)
+        joined = join_lanes(total, part.combine)
+        for edge in walk.edges:
+            joined = part.combine(joined, _at(part, edge, evaluator))
+        result = machine.combine(joined, part.combine, walk.stride.threads)
         evaluator.remember(part.value, part.index, part.with_init(result, None, evaluator))
 
 
@@ -149,38 +203,43 @@ def _at(part: Partial, stop: Stop, evaluator: Evaluator) -> ir.Value:
     return part.expression(reduction, stop.lanes, stop.valid, evaluator)
 
 
-def _store_outputs(
-    values: Sequence[ir.Value],
-    buffers: Sequence[Buffer],
-    rows: Rows,
-    row: Row,
-    walk: Walk,
-    evaluator: Evaluator,
-) -> None:
-    pairs = list(zip(values, buffers, strict=True))
-    wide = [(value, buffer) for value, buffer in pairs if rows.is_wide(value)]
-    if wide:
-        for stops in walk.visit():
-            _store_columns(wide, stops, rows, row, evaluator)
-    first = arith.CmpIOp(arith.CmpIPredicate.eq, row.thread, number(0)).result
-    for value, buffer in pairs:
-        if not rows.is_wide(value):
-            index = rows.index(value, Form())
-            evaluator.at(value, index)
-            with guarded(both(first, row.inside)):
-                evaluator.store(value, index, None, buffer)
+@dataclass(frozen=True)
+class _Store:
+    """The last pass over a row: computes the outputs and stores them."""
 
+    rows: Rows
+    row: Row
+    walk: Walk
+    shelf: Shelf
+    number: int
+    evaluator: Evaluator
 
-def _store_columns(
-    wide: Sequence[tuple[ir.Value, Buffer]], stops: Sequence[Stop], rows: Rows, row: Row, evaluator: Evaluator
-) -> None:
-    """Computes all before it stores any, so that nothing waits for a store."""
-    todo = [(value, rows.index(value, of(stop.counter)), stop, buffer) for stop in stops for value, buffer in wide]
-    for value, index, stop, _ in todo:
-        evaluator.at(value, index, stop.lanes)
-    for value, index, stop, buffer in todo:
-        with guarded(both(stop.store_guard, row.inside)):
-            evaluator.store(value, index, stop.lanes, buffer)
+    def store(self, values: Sequence[ir.Value], buffers: Sequence[Buffer]) -> None:
+        pairs = list(zip(values, buffers, strict=True))
+        wide = [(value, buffer) for value, buffer in pairs if self.rows.is_wide(value)]
+        if wide:
+            for stops in self.walk.visit():
+                self.shelf.prepare(stops, self.number)
+                self._store_columns(wide, stops)
+            self._store_columns(wide, self.walk.edges)
+        first = arith.CmpIOp(arith.CmpIPredicate.eq, self.row.thread, number(0)).result
+        for value, buffer in pairs:
+            if not self.rows.is_wide(value):
+                index = self.rows.index(value, Form())
+                self.evaluator.at(value, index)
+                with guarded(both(first, self.row.inside)):
+                    self.evaluator.store(value, index, None, buffer)
+
+    def _store_columns(self, wide: Sequence[tuple[ir.Value, Buffer]], stops: Sequence[Stop]) -> None:
+        """Computes all before it stores any, so that nothing waits for a store."""
+        todo = [
+            (value, self.rows.index(value, of(stop.counter)), stop, buffer) for stop in stops for value, buffer in wide
+        ]
+        for value, index, stop, _ in todo:
+            self.evaluator.at(value, index, stop.lanes)
+        for value, index, stop, buffer in todo:
+            with guarded(both(stop.store_guard, self.row.inside)):
+                self.evaluator.store(value, index, stop.lanes, buffer)
 
 
 def _rows(body: KernelBody) -> Rows | None:
@@ -228,37 +287,141 @@ def _refused_reads(body: KernelBody, trace: Trace, column: Counter) -> str | Non
     return "it reduces along an axis that is not contiguous" if strided > contiguous else None
 
 
+def _alignment(problem: Problem, rows: Rows, trace: Trace, column: Counter, width: int) -> Alignment | None:
+    """The position in memory that most bytes of a row have, up to whole vectors; None if nothing is contiguous."""
+    lanes, weights = Lanes(1, (column,)), dict[Form, int]()
+    requests = rows.requests(problem.body.outputs, of(column))
+    accessed = [value for value, _ in trace.reads] + problem.body.outputs
+    for value, where in zip(accessed, accesses(problem, trace, requests), strict=True):
+        if elements(value) < rows.count * rows.columns or lanes.step(where) != 1:
+            continue
+        same = next((other for other in weights if _are_aligned_alike(where, other, width)), where)
+        weights[same] = weights.get(same, 0) + element_bytes(value)
+    return Alignment(max(weights, key=weights.__getitem__), column) if weights else None
+
+
+def _are_aligned_alike(one: Form, other: Form, width: int) -> bool:
+    distance = one - other
+    return not distance.terms and distance.constant % width == 0
+
+
+def _kept(problem: Problem, rows: Rows, trace: Trace, column: Counter) -> list[Kept]:
+    """What more than one pass reads of a row: contiguous, and its own."""
+    wide = [request for request in rows.requests(problem.body.outputs, of(column)) if rows.is_wide(request[0])]
+    reads = reads_of_passes(trace, [*trace.levels(), wide])
+    lanes = Lanes(1, (column,))
+    kept = []
+    for value, index in trace.reads:
+        passes = [number for number, found in enumerate(reads) if (value, index) in found]
+        position = linearize(index, problem.inputs[value].strides)
+        is_own = elements(value) >= rows.count * rows.columns and lanes.step(position) == 1
+        if len(passes) > 1 and is_own and not any(isinstance(atom, Loaded) for atom in position.atoms()):
+            kept.append(Kept(value, index, passes[0]))
+    return kept
+
+
 def _cpu_choice(columns: int, widest: int) -> Choice:
     width = min(widest, 1 << columns.bit_length() - 1)
     unroll = 2 if columns >= 8 * width else 1
-    parameters: Parameters = {"vector": width, "threads": 1, "rows": 1, "chunks": 0, "unroll": unroll}
+    parameters = _parameters(_Vectors(width, columns // width), 1, "memory", unroll=unroll)
     return Choice(parameters, f"one thread walks rows of {columns} columns, {width} at a time")
 
 
+@dataclass(frozen=True)
+class _Vectors:
+    """How a row is cut into vectors: how wide they are, how many, and whether they start where memory is aligned."""
+
+    width: int
+    count: int
+    aligned: bool = False
+
+
+def _vectors(problem: Problem, rows: Rows) -> _Vectors:
+    """The widest vectors, unless those that divide the row are nearly as wide."""
+    widest, columns = widest_vector(problem), rows.columns
+    dividing = math.gcd(widest, columns)
+    if 2 * dividing >= widest or columns < LEAST_ALIGNED * widest:
+        return _Vectors(dividing, columns // dividing)
+    column = Counter(columns, "column")
+    if _alignment(problem, rows, _trace(problem.body, rows, column), column, widest) is None:
+        return _Vectors(dividing, columns // dividing)
+    return _Vectors(widest, math.ceil(columns / widest), True)
+
+
 def _gpu_choice(problem: Problem, rows: Rows, target: Target) -> Choice:
-    columns = rows.columns
-    width = math.gcd(widest(problem), columns)
-    vectors = columns // width
-    threads = min(_power_of_two(vectors), WARP)
-    while threads < target.max_threads_per_block and not _fits(problem, rows, vectors, threads, width):
+    vectors = _vectors(problem, rows)
+    columns, width = rows.columns, vectors.width
+    threads = min(_power_of_two(vectors.count), WARP)
+    while threads < target.max_threads_per_block and not _fits(problem, rows, vectors.count, threads, width):
         threads *= 2
-    per_block = max(1, BLOCK // threads) if threads <= WARP else 1
-    if _fits(problem, rows, vectors, threads, width):
-        chunks = math.ceil(vectors / threads)
+    fits = _fits(problem, rows, vectors.count, threads, width)
+    shared = None if fits and threads <= BLOCK else _shared_choice(problem, rows, vectors, target)
+    if shared is not None:
+        return shared
+    if fits:
+        per_block = max(1, BLOCK // threads) if threads <= WARP else 1
+        chunks = math.ceil(vectors.count / threads)
         why = f"{columns} columns stay in registers: {threads} threads with {chunks} vectors of {width} each"
-        return Choice(_parameters(width, threads, per_block, chunks, 1), why)
-    unroll = 4 if vectors >= 8 * threads else 1
-    why = f"{columns} columns are more than registers hold: {threads} threads walk them at each level"
-    return Choice(_parameters(width, threads, per_block, 0, unroll), why)
+        return Choice(_parameters(vectors, threads, "registers", rows=per_block, chunks=chunks), why)
+    threads = max(BLOCK, min(_power_of_two(math.ceil(vectors.count / WALKED)), target.max_threads_per_block))
+    unroll = 4 if vectors.count >= 8 * threads else 1
+    why = f"{columns} columns are more than the chip holds, or needed once: {threads} threads walk them at each level"
+    return Choice(_parameters(vectors, threads, "memory", unroll=unroll), why)
+
+
+def _shared_choice(problem: Problem, rows: Rows, vectors: _Vectors, target: Target) -> Choice | None:
+    """A row kept in the shared memory of as few blocks as leave room for others beside them; None if it can't be."""
+    column = Counter(rows.columns, "column")
+    trace = _trace(problem.body, rows, column)
+    kept = vectors.width * sum(element_bytes(one.value) for one in _kept(problem, rows, trace, column))
+    if not kept:
+        return None
+    clusters = CLUSTERS if target.has_clusters else CLUSTERS[:1]
+    cluster = next((c for c in clusters if vectors.count * kept <= c * SHARED_BYTES), clusters[-1])
+    part = math.ceil(vectors.count / cluster)
+    threads = max(WARP, min(_power_of_two(math.ceil(part * kept / THREAD_BYTES)), target.max_threads_per_block))
+    chunks = math.ceil(part / threads)
+    unroll = next(unroll for unroll in ((4, 2, 1) if cluster == 1 else (2, 1)) if 5 * (-chunks % unroll) <= chunks)
+    places = math.ceil(chunks / unroll) * unroll * threads
+    limit = target.shared_memory_per_block - RESERVED_BYTES
+    if places * kept > limit:
+        return None
+    where = "the shared memory of a block" if cluster == 1 else f"the shared memory of a cluster of {cluster} blocks"
+    why = f"{rows.columns} columns stay in {where}: {threads} threads with {chunks} vectors of {vectors.width} each"
+    shared = _parameters(vectors, threads, "shared", cluster=cluster, unroll=unroll)
+    is_alone = cluster == 1 and 2 * places * kept > limit
+    if problem.persistent and is_alone and rows.count > target.multiprocessors:
+        groups = target.multiprocessors
+        return Choice({**shared, "groups": groups}, f"{why}; {groups} blocks, one a multiprocessor, take rows in turn")
+    return Choice(shared, why)
 
 
 def _stride(parameters: Parameters) -> Stride:
-    vector, threads, chunks, unroll = (int(parameters[name]) for name in ("vector", "threads", "chunks", "unroll"))
-    return Stride(vector, threads, chunks, unroll)
+    vector, threads, cluster = (int(parameters[name]) for name in ("vector", "threads", "cluster"))
+    return Stride(vector, threads * cluster, int(parameters["chunks"]), int(parameters["unroll"]))
 
 
-def _parameters(width: int, threads: int, rows: int, chunks: int, unroll: int) -> Parameters:
-    return {"vector": width, "threads": threads, "rows": rows, "chunks": chunks, "unroll": unroll}
+def _parameters(
+    vectors: _Vectors,
+    threads: int,
+    row: str,
+    rows: int = 1,
+    chunks: int = 0,
+    unroll: int = 1,
+    cluster: int = 1,
+    groups: int = 0,
+) -> Parameters:
+    return {
+        "vector": vectors.width,
+        "aligned": int(vectors.aligned),
+        "threads": threads,
+        "row": row,
+        "rows": rows,
+        "chunks": chunks,
+        "unroll": unroll,
+        "cluster": cluster,
+        "groups": groups,
+    }
 
 
 def _fits(problem: Problem, rows: Rows, vectors: int, threads: int, width: int) -> bool:

@@ -15,6 +15,7 @@ from typing import Protocol
 from ...dialects.fusion import storage_type
 from ...dialects.mlir import arith, cf, gpu, ir, memref, scf, vector
 from ..evaluate import from_storage, to_storage
+from . import cluster
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
@@ -43,6 +44,18 @@ class Machine(Protocol):
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
         """Runs the loop's body for rows 0 <= row < count, `threads` of them sharing a row."""
+        ...
+
+    def group(self, threads: int) -> tuple[ir.Value, ir.Value]:
+        """Which group of `threads` threads, a block or a cluster, this is, and which thread of it."""
+        ...
+
+    def end_row(self) -> None:
+        """Stands where a group is done with a row, in a loop over rows that combines values at least once a row."""
+        ...
+
+    def end_rows(self) -> None:
+        """Stands behind such a loop."""
         ...
 
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
@@ -83,6 +96,14 @@ class Machine(Protocol):
 
     def shared_memory(self, size: int, element_type: ir.Type) -> ir.Value:
         """Memory of a block, one-dimensional, aligned to the widest access."""
+        ...
+
+    def own_memory(self, chunks: int, width: int, element_type: ir.Type) -> ir.Value:
+        """Memory of a block in which each thread has `chunks` places of `width` elements; it may be large."""
+        ...
+
+    def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
+        """Where a thread's place for a chunk begins in such memory."""
         ...
 
     def barrier(self) -> None:
@@ -135,6 +156,15 @@ class LoopMachine:
         for (row,) in self.units(count, 1):
             yield Row(row, number(0), None)
 
+    def group(self, threads: int) -> tuple[ir.Value, ir.Value]:
+        return number(0), number(0)
+
+    def end_row(self) -> None:
+        """Nobody is left behind."""
+
+    def end_rows(self) -> None:
+        """Nobody is left behind."""
+
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         return value
 
@@ -166,6 +196,12 @@ class LoopMachine:
         with ir.InsertionPoint.at_block_begin(self._entry):
             return memref.AllocaOp(ir.MemRefType.get([size], element_type), [], [], alignment=ALIGNMENT).result
 
+    def own_memory(self, chunks: int, width: int, element_type: ir.Type) -> ir.Value:
+        return self.shared_memory(chunks * width, element_type)
+
+    def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
+        return _times(chunk, width)
+
     def barrier(self) -> None:
         """One thread waits for nobody."""
 
@@ -185,15 +221,19 @@ class LoopMachine:
 
 
 class GpuMachine:
-    """Threads of a block, blocks of a grid; `block` is the number of threads a block.
+    """Threads of a block, blocks of a grid; `block` is the number of threads a block, `cluster` of blocks a cluster.
 
-    `block_id` tells the block; where it is not given, it is the grid's.
+    `block_id` tells the block; where it is not given, it is the grid's. `dynamic_bytes` is how much shared memory a
+    launch has to ask for.
     """
 
-    def __init__(self, function: gpu.GPUFuncOp, block: int, block_id: ir.Value | None = None) -> None:
+    def __init__(self, function: gpu.GPUFuncOp, block: int, block_id: ir.Value | None = None, cluster: int = 1) -> None:
         self._function = function
         self._block = block
         self._given_block_id = block_id
+        self._cluster = cluster
+        self._cluster_has_started = False
+        self.dynamic_bytes = 0
 
     @property
     def _block_id(self) -> ir.Value:
@@ -213,6 +253,10 @@ class GpuMachine:
                 yield [unit]
 
     def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+        if self._cluster > 1:
+            row, of_row = self.group(threads)
+            yield Row(row, of_row, None)
+            return
         thread, block = _id(gpu.ThreadIdOp), self._block_id
         if rows_per_block == 1:
             yield Row(block, thread, None)
@@ -226,9 +270,51 @@ class GpuMachine:
         inside = _less(row, count)
         yield Row(arith.SelectOp(inside, row, number(count - 1)).result, in_row, inside)
 
+    def group(self, threads: int) -> tuple[ir.Value, ir.Value]:
+        thread = _id(gpu.ThreadIdOp)
+        if self._cluster == 1:
+            return self._block_id, thread
+        cluster.arrive()
+        first = _times(_id(gpu.ClusterBlockIdOp), self._block)
+        return _id(gpu.ClusterIdOp), arith.AddIOp(first, thread).result
+
+    def end_row(self) -> None:
+        """A slot may be written again once all have read it: blocks of a cluster wait where they next write."""
+        if self._cluster > 1:
+            cluster.arrive()
+        else:
+            gpu.BarrierOp()
+
+    def end_rows(self) -> None:
+        """Whoever arrives has to wait."""
+        if self._cluster > 1:
+            cluster.wait()
+
     def combine(self, value: ir.Value, combine: Combine, threads: int) -> ir.Value:
         within = _butterfly(value, combine, min(threads, WARP))
+        if self._cluster > 1:
+            return self._across_cluster(within, combine, self._block // WARP)
         return within if threads <= WARP else self._across_warps(within, combine, threads // WARP)
+
+    def _across_cluster(self, value: ir.Value, combine: Combine, warps: int) -> ir.Value:
+        """One barrier: each warp leaves its value with every block, whose lanes take a few each and combine."""
+        slots = self._cluster * warps
+        shared = self.shared_memory(slots, storage_type(value.type))
+        thread = _id(gpu.ThreadIdOp)
+        lane = arith.RemUIOp(thread, number(WARP)).result
+        warp = arith.DivUIOp(thread, number(WARP)).result
+        slot = arith.AddIOp(_times(_id(gpu.ClusterBlockIdOp), warps), warp).result
+        if not self._cluster_has_started:
+            cluster.wait()
+            self._cluster_has_started = True
+        with guarded(_less(lane, self._cluster)):
+            cluster.store(to_storage(value), shared, slot, lane)
+        cluster.arrive()
+        cluster.wait()
+        across = min(slots, WARP)
+        first = arith.RemUIOp(lane, number(across)).result
+        places = [arith.AddIOp(first, number(step)).result for step in range(0, slots, across)]
+        return _butterfly(_from_slots(value, shared, combine, places), combine, across)
 
     def _across_warps(self, value: ir.Value, combine: Combine, warps: int) -> ir.Value:
         """One barrier: each warp leaves its value in shared memory, each lane takes one and they combine."""
@@ -302,6 +388,21 @@ class GpuMachine:
     @property
     def holds_all_units(self) -> bool:
         return True
+
+    def own_memory(self, chunks: int, width: int, element_type: ir.Type) -> ir.Value:
+        """A piece of the memory that the launch asks for: an attribution could not be larger than 48 KiB."""
+        size, start = chunks * width * self._block, self.dynamic_bytes
+        self.dynamic_bytes += -(-size * element_type.width // 8 // ALIGNMENT) * ALIGNMENT
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        bytes_type = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8), None, space)
+        with ir.InsertionPoint.at_block_begin(self._function.regions[0].blocks[0]):
+            everything = gpu.dynamic_shared_memory(bytes_type)
+            type_ = ir.MemRefType.get([size], element_type, None, space)
+            return memref.ViewOp(type_, everything, number(start), []).result
+
+    def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
+        """Neighbouring threads' places for a chunk are neighbours."""
+        return _times(arith.AddIOp(_times(chunk, self._block), _id(gpu.ThreadIdOp)).result, width)
 
     def barrier(self) -> None:
         gpu.BarrierOp()

@@ -19,12 +19,13 @@ from ..evaluate import Buffer, Evaluator
 from ..indexing import Counter, Form, Quotient, Remainder
 from ..kernel_body import KernelBody, Request
 from ..lanes import Lanes
-from .family import Choice, Launch, Parameters, Problem, accesses, elements, index_at, position, shape
+from .family import Choice, Launch, Parameters, Problem, accesses, element_bytes, elements, index_at, position, shape
 from .family import counters as counters_of
 from .family import widest_vector as widest
 from .machine import Machine, number
 
-THREADS = 256
+THREADS = 256  # of a block, or half as many with several vectors each
+BYTES_IN_FLIGHT = 32  # that a thread has asked for at once, if one vector of each input is not more
 MOST_REQUESTS = 4  # elements computed for each operation and point, before sharing would be cheaper
 
 
@@ -74,10 +75,11 @@ class Pointwise:
         space = _space(problem)
         vector = widest(problem) if space.is_flat else math.gcd(widest(problem), space.inner)
         vector = min(vector, 1 << max(space.count, 1).bit_length() - 1)
-        unroll = _unroll(space.count // vector, target)
+        unroll = _unroll(problem, space.count // vector, vector, target)
         dimension = "one dimension" if space.is_flat else f"an inner dimension of {space.inner}"
         why = f"{space.count} points in {dimension}: {vector} elements an access, {unroll} in flight a thread"
-        return Choice({"vector": vector, "unroll": unroll, "threads": THREADS}, why)
+        threads = THREADS if unroll == 1 else THREADS // 2
+        return Choice({"vector": vector, "unroll": unroll, "threads": threads}, why)
 
     def launch(self, problem: Problem, parameters: Parameters) -> Launch:
         count, vector = elements(problem.body.outputs[0]), int(parameters["vector"])
@@ -113,7 +115,7 @@ def _emit_points(
     evaluator: Evaluator,
     outputs: Sequence[Buffer],
 ) -> None:
-    """Everything is computed before anything is stored, so that the loads of all points are in flight."""
+    """Loads come first and stores last, so that the loads of all points are in flight at once."""
     with evaluator.scope():
         stores = []
         for start in starts:
@@ -122,6 +124,8 @@ def _emit_points(
             run = tuple(counters[len(counters) - space.merged :])
             lanes = Lanes(vector, run) if vector > 1 else None
             stores += [(value, index, lanes) for value, index in point_requests(problem.body, counters)]
+        for value, index, lanes in stores:
+            evaluator.load_ahead(value, index, lanes)
         for value, index, lanes in stores:
             evaluator.at(value, index, lanes)
         for (value, index, lanes), buffer in zip(stores, [*outputs] * len(starts), strict=True):
@@ -177,9 +181,12 @@ def in_step(forms: Sequence[Form], outer: Counter, inner: Counter) -> bool:
     )
 
 
-def _unroll(vectors: int, target: Target) -> int:
-    """Several vectors a thread where the card stays full and no vector is left over."""
+def _unroll(problem: Problem, vectors: int, vector: int, target: Target) -> int:
+    """Several vectors a thread where few bytes are read for each, the card stays full and no vector is left over."""
+    count = elements(problem.body.outputs[0])
+    read = sum(vector * element_bytes(value) for value in problem.inputs if elements(value) >= count)
     for unroll in (4, 2):
-        if vectors % (THREADS * unroll) == 0 and vectors // (THREADS * unroll) >= 8 * target.multiprocessors:
+        is_full = vectors // (THREADS * unroll) >= 8 * target.multiprocessors
+        if unroll * read <= BYTES_IN_FLIGHT and vectors % (THREADS * unroll) == 0 and is_full:
             return unroll
     return 1

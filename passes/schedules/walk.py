@@ -4,25 +4,34 @@ The threads that share the elements take turns, a vector each: thread t of n sta
 `chunks` > 0 those are unrolled, and what was loaded at one is still known when the walk is walked again; with
 `chunks` = 0 they are a loop of `unroll` at a time. Where the elements end before the turn does, a thread stands at
 the last vector again and is told that it is not to count.
+
+Rows of an odd width start anywhere in memory. Their vectors can start where the memory is aligned (`Alignment`): then a
+few elements at both *edges* of the row remain, one for each of the first threads.
+
+    | 3 edge elements | vectors of 8, each aligned ........................ | 2 edge elements |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialects.mlir import arith, ir, scf, vector
 from ..evaluate import Evaluator
-from ..indexing import Counter
+from ..indexing import Atom, Counter, Form, of
 from ..lanes import Lanes
 from .machine import number
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Elements that a thread handles at once; `valid` tells which of them exist, None if all do."""
+    """Elements that a thread handles at once; `valid` tells which of them exist, None if all do.
 
+    `chunk` is which of the thread's vectors they are.
+    """
+
+    chunk: ir.Value
     counter: Counter
     lanes: Lanes | None
     valid: ir.Value | None
@@ -35,6 +44,23 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """Where `column` of the row lies in memory, as a form: a vector starts where that is a multiple of its width."""
+
+    position: Form
+    column: Counter
+
+    def at(self, column: Form) -> Form:
+        """The position of another column."""
+        return self.position.substitute(lambda atom: column if atom == self.column else None)
+
+    def of_row(self, counters: Mapping[Atom, Counter]) -> Alignment:
+        """The same for the row that other counters count."""
+        position = self.position.substitute(lambda atom: of(counters[atom]) if atom in counters else None)
+        return Alignment(position, self.column)
+
+
+@dataclass(frozen=True)
 class Stride:
     """How the elements are walked: in vectors, by so many threads, unrolled or in a loop."""
 
@@ -44,29 +70,53 @@ class Stride:
     unroll: int
 
 
-class Walk:
-    """Walks `extent` elements as thread number `thread`."""
+@dataclass(frozen=True)
+class _Aligned:
+    """The vectors of a row that start where memory is aligned: before which element, and how many."""
 
-    def __init__(self, extent: int, stride: Stride, thread: ir.Value, evaluator: Evaluator) -> None:
+    alignment: Alignment
+    head: ir.Value
+    vectors: ir.Value
+
+
+class Walk:
+    """Walks `extent` elements as thread number `thread`.
+
+    `kept` are all stops where they are not a loop; `edges` those that are not walked with the others.
+    """
+
+    def __init__(
+        self,
+        extent: int,
+        stride: Stride,
+        thread: ir.Value,
+        evaluator: Evaluator,
+        alignment: Alignment | None = None,
+    ) -> None:
         self.extent, self.stride = extent, stride
         self._thread, self._evaluator = thread, evaluator
+        self._aligned = None if alignment is None else self._align(alignment)
         self._kept = [self._stop(number(0), chunk, chunk) for chunk in range(stride.chunks)]
+        self.edges = [] if self._aligned is None else self._edges(self._aligned)
+
+    @property
+    def chunks(self) -> int:
+        """How many vectors a thread stands at, at most."""
+        return self.stride.chunks or self.iterations * self.stride.unroll
 
     def accumulate(
-        self, first: Sequence[ir.Value], step: Callable[[Stop, Sequence[ir.Value]], list[ir.Value]]
+        self,
+        first: Sequence[ir.Value],
+        step: Callable[[Stop, Sequence[ir.Value]], list[ir.Value]],
+        prepare: Callable[[Sequence[Stop]], None] | None = None,
     ) -> list[ir.Value]:
-        """Folds `step` over the stops, starting from `first`."""
+        """Folds `step` over the stops, starting from `first`; `prepare` sees those first that come at once."""
         if self._kept:
-            carried = list(first)
-            for stop in self._kept:
-                carried = step(stop, carried)
-            return carried
+            return _fold(self._kept, first, step, prepare)
         loop = scf.ForOp(number(0), number(self.iterations), number(1), list(first))
         with ir.InsertionPoint(loop.body), self._evaluator.scope():
-            carried = list(loop.inner_iter_args)
-            for stop in self.stops(loop.induction_variable):
-                carried = step(stop, carried)
-            scf.YieldOp(carried)
+            stops = self.stops(loop.induction_variable)
+            scf.YieldOp(_fold(stops, list(loop.inner_iter_args), step, prepare))
         return list(loop.results)
 
     @property
@@ -98,18 +148,54 @@ class Walk:
 
     def _stop(self, base: ir.Value, step: int, furthest: int) -> Stop:
         """Chunk base + step; `furthest` is the last chunk it can be."""
-        width, threads = self.stride.vector, self.stride.threads
         chunk = arith.AddIOp(base, number(step)).result
-        place = arith.AddIOp(arith.MulIOp(chunk, number(threads)).result, self._thread).result
+        place = arith.AddIOp(arith.MulIOp(chunk, number(self.stride.threads)).result, self._thread).result
+        end = (furthest + 1) * self.stride.threads * self.stride.vector
+        if self._aligned is not None:
+            return self._aligned_stop(self._aligned, chunk, place, end)
+        width = self.stride.vector
         start = arith.MulIOp(place, number(width)).result
         counter = Counter(self.extent, "column")
         lanes = Lanes(width, (counter,), aligned=self.extent % width == 0) if width > 1 else None
-        if (furthest + 1) * threads * width <= self.extent:
+        if end <= self.extent:
             self._evaluator.binding.bind(counter, start)
-            return Stop(counter, lanes, None)
+            return Stop(chunk, counter, lanes, None)
         clamped = arith.MinUIOp(start, number(self.extent - width)).result
         self._evaluator.binding.bind(counter, clamped)
-        return Stop(counter, lanes, self._validity(start, clamped))
+        return Stop(chunk, counter, lanes, self._validity(start, clamped))
+
+    def _align(self, alignment: Alignment) -> _Aligned:
+        width = number(self.stride.vector)
+        misaligned = arith.RemUIOp(self._evaluator.binding.emit(alignment.at(Form())), width).result
+        head = arith.RemUIOp(arith.SubIOp(width, misaligned).result, width).result
+        vectors = arith.DivUIOp(arith.SubIOp(number(self.extent), head).result, width).result
+        return _Aligned(alignment, head, vectors)
+
+    def _aligned_stop(self, aligned: _Aligned, chunk: ir.Value, place: ir.Value, end: int) -> Stop:
+        """`end` is where the last vector that it can be would end, did the row start where memory is aligned."""
+        width, counter, valid = self.stride.vector, Counter(self.extent, "column"), None
+        if end + width - 1 > self.extent:
+            valid = arith.CmpIOp(arith.CmpIPredicate.ult, place, aligned.vectors).result
+            place = arith.MinUIOp(place, arith.SubIOp(aligned.vectors, number(1)).result).result
+        start = arith.AddIOp(arith.MulIOp(place, number(width)).result, aligned.head).result
+        self._evaluator.binding.bind(counter, start)
+        lanes = Lanes(width, (counter,), aligned=False, multiples=(aligned.alignment.at(of(counter)),))
+        return Stop(chunk, counter, lanes, valid)
+
+    def _edges(self, aligned: _Aligned) -> list[Stop]:
+        """What is before the first vector and behind the last one, an element a thread."""
+        most = 2 * (self.stride.vector - 1)
+        return [self._edge(aligned, first) for first in range(0, most, self.stride.threads)]
+
+    def _edge(self, aligned: _Aligned, first: int) -> Stop:
+        walked = arith.MulIOp(aligned.vectors, number(self.stride.vector)).result
+        place = arith.AddIOp(self._thread, number(first)).result
+        is_before = arith.CmpIOp(arith.CmpIPredicate.ult, place, aligned.head).result
+        column = arith.SelectOp(is_before, place, arith.AddIOp(place, walked).result).result
+        valid = arith.CmpIOp(arith.CmpIPredicate.ult, column, number(self.extent)).result
+        counter = Counter(self.extent, "column")
+        self._evaluator.binding.bind(counter, arith.SelectOp(valid, column, number(0)).result)
+        return Stop(number(0), counter, None, valid)
 
     def _validity(self, start: ir.Value, clamped: ir.Value) -> ir.Value:
         """A vector past the end stands at the last whole one: lanes that belong to another are not valid."""
@@ -123,3 +209,17 @@ class Walk:
         overlap = vector.BroadcastOp(type_, arith.SubIOp(start, clamped).result).result
         lane = arith.ConstantOp(type_, numbers).result
         return arith.CmpIOp(arith.CmpIPredicate.uge, lane, overlap).result
+
+
+def _fold(
+    stops: Sequence[Stop],
+    first: Sequence[ir.Value],
+    step: Callable[[Stop, Sequence[ir.Value]], list[ir.Value]],
+    prepare: Callable[[Sequence[Stop]], None] | None,
+) -> list[ir.Value]:
+    if prepare is not None:
+        prepare(stops)
+    carried = list(first)
+    for stop in stops:
+        carried = step(stop, carried)
+    return carried

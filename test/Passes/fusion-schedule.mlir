@@ -1,5 +1,7 @@
 // RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{target=sm_90})' | FileCheck %s
 // RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{target=cpu})' | FileCheck %s --check-prefix=CPU
+// RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{target=sm_80})' | FileCheck %s --check-prefix=SM80
+// RUN: fusion-opt %s --split-input-file --pass-pipeline='builtin.module(fusion-schedule{cluster=false persistent=false})' | FileCheck %s --check-prefix=OFF
 
 #map = affine_map<(d0, d1) -> (d0, d1)>
 
@@ -57,10 +59,10 @@ func.func @bias(%x: tensor<64x10xf32>, %b: tensor<10xf32>) -> tensor<64x10xf32> 
 // A row of 4096 stays in the registers of 128 threads; the CPU walks it.
 
 // CHECK-LABEL: func.func @row
-// CHECK:       "inner_reduction", {chunks = 4, rows = 1, threads = 128, unroll = 1, vector = 8},
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 4, cluster = 1, groups = 0, row = "registers", rows = 1, threads = 128, unroll = 1, vector = 8},
 // CHECK-SAME:    "4096 columns stay in registers: 128 threads with 4 vectors of 8 each"
 // CPU-LABEL: func.func @row
-// CPU:         "inner_reduction", {chunks = 0, rows = 1, threads = 1, unroll = 2, vector = 16}
+// CPU:         "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "memory", rows = 1, threads = 1, unroll = 2, vector = 16}
 func.func @row(%x: tensor<8x4096xbf16>) -> tensor<8xbf16> {
   %r = "fusion.kernel"(%x) ({
   ^bb0(%a: tensor<8x4096xbf16>):
@@ -83,10 +85,10 @@ func.func @row(%x: tensor<8x4096xbf16>) -> tensor<8xbf16> {
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
-// A row of 262144 is more than registers hold: it is walked, at each level again.
+// A row of 262144 is more than registers hold, but it is needed once only: it is walked.
 
 // CHECK-LABEL: func.func @long_row
-// CHECK:       "inner_reduction", {chunks = 0, rows = 1, threads = 1024, unroll = 4, vector = 4}
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "memory", rows = 1, threads = 1024, unroll = 4, vector = 4}
 func.func @long_row(%x: tensor<8x262144xf32>) -> tensor<8xf32> {
   %r = "fusion.kernel"(%x) ({
   ^bb0(%a: tensor<8x262144xf32>):
@@ -102,6 +104,135 @@ func.func @long_row(%x: tensor<8x262144xf32>) -> tensor<8xf32> {
     "fusion.yield"(%m) : (tensor<8xf32>) -> ()
   }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x262144xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// A row that is needed twice stays in shared memory: that of a cluster's blocks, if the target has such, so that each
+// has little of it. A row of 4 MiB is more than eight blocks can keep.
+
+// CHECK-LABEL: func.func @long_row_twice
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 4, groups = 0, row = "shared", rows = 1, threads = 256, unroll = 2, vector = 8},
+// CHECK-SAME:    "65536 columns stay in the shared memory of a cluster of 4 blocks: 256 threads with 8 vectors of 8 each"
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "memory", rows = 1, threads = 1024, unroll = 4, vector = 8},
+// CHECK-SAME:    "2097152 columns are more than the chip holds, or needed once: 1024 threads walk them at each level"
+// SM80-LABEL: func.func @long_row_twice
+// SM80:        "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "shared", rows = 1, threads = 1024, unroll = 4, vector = 8},
+// SM80-SAME:     "65536 columns stay in the shared memory of a block: 1024 threads with 8 vectors of 8 each"
+func.func @long_row_twice(%x: tensor<8x65536xbf16>, %y: tensor<8x2097152xbf16>)
+    -> (tensor<8x65536xbf16>, tensor<8x2097152xbf16>) {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<8x65536xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<8xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<8xbf16>) -> tensor<8xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<8x65536xbf16>) outs(%init : tensor<8xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8xbf16>
+    %e2 = tensor.empty() : tensor<8x65536xbf16>
+    %z = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %m : tensor<8x65536xbf16>, tensor<8xbf16>) outs(%e2 : tensor<8x65536xbf16>) {
+    ^bb0(%in: bf16, %s: bf16, %out: bf16):
+      %1 = arith.minimumf %in, %s : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8x65536xbf16>
+    "fusion.yield"(%z) : (tensor<8x65536xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x65536xbf16>) -> tensor<8x65536xbf16>
+  %s = "fusion.kernel"(%y) ({
+  ^bb0(%a: tensor<8x2097152xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<8xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<8xbf16>) -> tensor<8xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<8x2097152xbf16>) outs(%init : tensor<8xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8xbf16>
+    %e2 = tensor.empty() : tensor<8x2097152xbf16>
+    %z = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %m : tensor<8x2097152xbf16>, tensor<8xbf16>) outs(%e2 : tensor<8x2097152xbf16>) {
+    ^bb0(%in: bf16, %s: bf16, %out: bf16):
+      %1 = arith.minimumf %in, %s : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8x2097152xbf16>
+    "fusion.yield"(%z) : (tensor<8x2097152xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x2097152xbf16>) -> tensor<8x2097152xbf16>
+  return %r, %s : tensor<8x65536xbf16>, tensor<8x2097152xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Rows of 50257 start anywhere: vectors start where memory is aligned.
+
+// CHECK-LABEL: func.func @odd_row
+// CHECK:       "inner_reduction", {aligned = 1, chunks = 0, cluster = 1, groups = 0, row = "memory", rows = 1, threads = 512, unroll = 4, vector = 8},
+// SM80-LABEL: func.func @odd_row
+func.func @odd_row(%x: tensor<8x50257xbf16>) -> tensor<8xbf16> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<8x50257xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<8xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<8xbf16>) -> tensor<8xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<8x50257xbf16>) outs(%init : tensor<8xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<8xbf16>
+    "fusion.yield"(%m) : (tensor<8xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x50257xbf16>) -> tensor<8xbf16>
+  return %r : tensor<8xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#weight = affine_map<(d0, d1) -> (d1)>
+
+// Many long rows, and weights that all of them read. Without clusters, a row of 80 KiB with weights of as much is all that a multiprocessor
+// holds: its block takes rows in turn, and loads one while it computes another.
+
+// CHECK-LABEL: func.func @many_long_rows
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 4, groups = 0, row = "shared", rows = 1, threads = 256, unroll = 2, vector = 8},
+// SM80-LABEL: func.func @many_long_rows
+// SM80:        cluster = 1, groups = 108, row = "shared", rows = 1, threads = 1024
+// SM80-SAME:     "40960 columns stay in the shared memory of a block: 1024 threads with 5 vectors of 8 each; 108 blocks, one a multiprocessor, take rows in turn"
+// OFF-LABEL:  func.func @many_long_rows
+// OFF:         cluster = 1, groups = 0
+func.func @many_long_rows(%x: tensor<4096x40960xbf16>, %w: tensor<40960xbf16>) -> tensor<4096x40960xbf16> {
+  %r = "fusion.kernel"(%x, %w) ({
+  ^bb0(%a: tensor<4096x40960xbf16>, %b: tensor<40960xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<4096xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<4096xbf16>) -> tensor<4096xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<4096x40960xbf16>) outs(%init : tensor<4096xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<4096xbf16>
+    %e2 = tensor.empty() : tensor<4096x40960xbf16>
+    %z = linalg.generic {indexing_maps = [#map, #row, #weight, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %m, %b : tensor<4096x40960xbf16>, tensor<4096xbf16>, tensor<40960xbf16>) outs(%e2 : tensor<4096x40960xbf16>) {
+    ^bb0(%in: bf16, %s: bf16, %t: bf16, %out: bf16):
+      %1 = arith.minimumf %in, %s : bf16
+      %2 = arith.maximumf %1, %t : bf16
+      linalg.yield %2 : bf16
+    } -> tensor<4096x40960xbf16>
+    "fusion.yield"(%z) : (tensor<4096x40960xbf16>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 2, 0>} : (tensor<4096x40960xbf16>, tensor<40960xbf16>) -> tensor<4096x40960xbf16>
+  return %r : tensor<4096x40960xbf16>
 }
 
 // -----

@@ -35,7 +35,7 @@ func.func @main(%x: memref<3x20xf32>, %y: memref<3xf32>) {
     } -> tensor<3xf32>
     "fusion.yield"(%sum) : (tensor<3xf32>) -> ()
   }) {name = "sum_0", operandSegmentSizes = array<i32: 1, 1>, schedule = #fusion.schedule<
-      "inner_reduction", {vector = 16, threads = 1, rows = 1, chunks = 0, unroll = 1}, "">}
+      "inner_reduction", {vector = 16, aligned = 0, threads = 1, cluster = 1, groups = 0, row = "memory", rows = 1, chunks = 0, unroll = 1}, "">}
     : (memref<3x20xf32>, memref<3xf32>) -> ()
   return
 }

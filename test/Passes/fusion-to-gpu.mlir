@@ -106,8 +106,123 @@ func.func @main(%x: memref<3x512xf32>, %y: memref<3x512xf32>) {
     } -> tensor<3x512xf32>
     "fusion.yield"(%r) : (tensor<3x512xf32>) -> ()
   }) {name = "softmax_like", operandSegmentSizes = array<i32: 1, 1>, schedule = #fusion.schedule<
-      "inner_reduction", {vector = 4, threads = 64, rows = 1, chunks = 2, unroll = 1}, "">}
+      "inner_reduction", {vector = 4, aligned = 0, threads = 64, cluster = 1, groups = 0, row = "registers", rows = 1, chunks = 2, unroll = 1}, "">}
     : (memref<3x512xf32>, memref<3x512xf32>) -> ()
+  return
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Two blocks share a row. The first walk puts it into shared memory, whose size the launch says; each warp leaves its
+// sum with both blocks, and all wait once.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[BYTES:.*]] = arith.constant 2048 : i32
+// CHECK:         gpu.launch_func @kernels::@shared blocks in (%{{.*}}) threads in (%{{.*}}) dynamic_shared_memory_size %[[BYTES]]
+// CHECK-LABEL: gpu.func @shared
+// CHECK-SAME:    workgroup(%[[SLOTS:.*]] : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME:    known_cluster_size = array<i32: 2, 1, 1>
+// CHECK:         %[[ALL:.*]] = gpu.dynamic_shared_memory
+// CHECK:         %[[OWN:.*]] = memref.view %[[ALL]]{{.*}} to memref<512xf32, #gpu.address_space<workgroup>>
+// CHECK:         nvvm.cluster.arrive {aligned}
+// CHECK:         scf.for
+// CHECK:           %[[LOADED:.*]] = vector.load
+// CHECK:           vector.store %[[LOADED]], %[[OWN]]
+// CHECK:           arith.addf
+// CHECK:         nvvm.cluster.wait {aligned}
+// CHECK:         scf.if
+// CHECK:           %[[THERE:.*]] = nvvm.mapa
+// CHECK:           llvm.store %{{.*}}, %[[THERE]] : f32, !llvm.ptr<7>
+// CHECK:         nvvm.cluster.arrive {aligned}
+// CHECK:         nvvm.cluster.wait {aligned}
+// CHECK:         memref.load %[[SLOTS]]
+// CHECK-NOT:     gpu.barrier
+// CHECK:         scf.for
+// CHECK:           vector.load %[[OWN]]
+// CHECK:           arith.divf
+// CHECK:           vector.store
+func.func @main(%x: memref<3x1024xf32>, %y: memref<3x1024xf32>) {
+  "fusion.kernel"(%x, %y) ({
+  ^bb0(%a: tensor<3x1024xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<3xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+    %sum = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<3x1024xf32>) outs(%init : tensor<3xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<3xf32>
+    %e2 = tensor.empty() : tensor<3x1024xf32>
+    %r = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %sum : tensor<3x1024xf32>, tensor<3xf32>) outs(%e2 : tensor<3x1024xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.divf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<3x1024xf32>
+    "fusion.yield"(%r) : (tensor<3x1024xf32>) -> ()
+  }) {name = "shared", operandSegmentSizes = array<i32: 1, 1>, schedule = #fusion.schedule<
+      "inner_reduction", {vector = 4, aligned = 0, threads = 64, cluster = 2, groups = 0, row = "shared", rows = 1, chunks = 0, unroll = 1}, "">}
+    : (memref<3x1024xf32>, memref<3x1024xf32>) -> ()
+  return
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// One cluster takes the rows in turn, and asks for the next one before it computes. Blocks that are done with a row say
+// so, and wait for the others before they write to their memory again.
+
+// CHECK-LABEL: gpu.func @in_turn
+// CHECK:         nvvm.cluster.arrive {aligned}
+// CHECK:         %[[A0:.*]] = vector.load
+// CHECK:         %[[B0:.*]] = vector.load
+// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[A0]], %[[B:.*]] = %[[B0]])
+// CHECK:           vector.store %[[A]], %[[OWN:.*]][
+// CHECK:           vector.store %[[B]], %[[OWN]][
+// CHECK:           %[[A1:.*]] = vector.load
+// CHECK:           %[[B1:.*]] = vector.load
+// CHECK:           scf.for
+// CHECK:             vector.load %[[OWN]]
+// CHECK:             arith.addf
+// CHECK:           nvvm.cluster.wait {aligned}
+// CHECK:           nvvm.cluster.arrive {aligned}
+// CHECK:           nvvm.cluster.wait {aligned}
+// CHECK:           scf.for
+// CHECK:             vector.load %[[OWN]]
+// CHECK:             arith.divf
+// CHECK:             vector.store
+// CHECK:           nvvm.cluster.arrive {aligned}
+// CHECK:           scf.yield %[[A1]], %[[B1]]
+// CHECK:         nvvm.cluster.wait {aligned}
+func.func @main(%x: memref<3x1024xf32>, %y: memref<3x1024xf32>) {
+  "fusion.kernel"(%x, %y) ({
+  ^bb0(%a: tensor<3x1024xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<3xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+    %sum = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<3x1024xf32>) outs(%init : tensor<3xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<3xf32>
+    %e2 = tensor.empty() : tensor<3x1024xf32>
+    %r = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %sum : tensor<3x1024xf32>, tensor<3xf32>) outs(%e2 : tensor<3x1024xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.divf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<3x1024xf32>
+    "fusion.yield"(%r) : (tensor<3x1024xf32>) -> ()
+  }) {name = "in_turn", operandSegmentSizes = array<i32: 1, 1>, schedule = #fusion.schedule<
+      "inner_reduction", {vector = 4, aligned = 0, threads = 64, cluster = 2, groups = 1, row = "shared", rows = 1, chunks = 0, unroll = 1}, "">}
+    : (memref<3x1024xf32>, memref<3x1024xf32>) -> ()
   return
 }
 

@@ -33,6 +33,7 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 SIZES = [(1, 1), (1, 4095), (3, 50257), (7, 65536), (2, 262144), (4096, 1), (33, 257), (1025, 768), (300, 32768)]
+SIZES += [(500, 65536), (100, 262144), (300, 50257), (500, 49999)]  # more rows than run at once
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str)

@@ -1,8 +1,13 @@
 """What every test runs in: no settings of the user's, and a folder of its own for compiled code."""
 
+import hypothesis
 import pytest
 from mlir_fusion.driver.cached_stages import forget_stages
 from mlir_fusion.driver.kernel_code import forget_kernels
+
+# How long an example takes says more about the machine than about the code
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -112,6 +112,30 @@ func.func @main(%a: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {{
 }}
 """
 
+LONG_ROWS = """
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @main(%a: tensor<4096x32768xf32>) -> tensor<4096x32768xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<4096xf32>
+  %1 = tensor.empty() : tensor<4096x32768xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%0 : tensor<4096xf32>) -> tensor<4096xf32>
+  %s = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<4096x32768xf32>) outs(%z : tensor<4096xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.addf %x, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %r = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %s : tensor<4096x32768xf32>, tensor<4096xf32>) outs(%1 : tensor<4096x32768xf32>) {
+  ^bb0(%x: f32, %m: f32, %o: f32):
+    %t = arith.subf %x, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x32768xf32>
+  return %r : tensor<4096x32768xf32>
+}
+"""
+
 DATAFLOW = Options(fusion_type="dataflow")
 SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "fusion_type": (F32, Options(), "none", "region"),
@@ -127,6 +151,8 @@ SHOWN: dict[str, tuple[str, Options, Value, str]] = {
     "fma": (HALF, Options(), False, "linalg"),
     "fast_math": (HALF, Options(), "off", "linalg"),
     "vectorize": (F32, Options(), False, "kernel"),
+    "cluster": (LONG_ROWS, DATAFLOW, False, "kernel"),
+    "persistent": (LONG_ROWS, replace(DATAFLOW, cluster=False), False, "kernel"),
     "index32": (F32, Options(), False, "gpu"),
     "kernel_reuse": (F32, Options(), False, "gpu"),
 }

@@ -67,6 +67,8 @@ def test_the_optional_parts_come_in_the_order_of_the_pipeline():
         "fma": ("fusion-normalize",),
         "fast_math": ("fusion-normalize",),
         "vectorize": ("fusion-schedule",),
+        "cluster": ("fusion-schedule",),
+        "persistent": ("fusion-schedule",),
         "horizontal": ("fusion-batch",),
         "index32": ("fusion-to-gpu",),
         "kernel_reuse": ("fusion-to-cpu", "fusion-to-gpu"),
