@@ -44,7 +44,7 @@ class ReductionLoops:
         counter, *inner = counters
         if self.combiners is None or counter.extent <= SHORTEST:
             return self._loop(counter, self._number(0), self._number(counter.extent), inner, carried)
-        chunk, extent = 1 << (counter.extent.bit_length() + 1) // 2, self._number(counter.extent)
+        chunk, extent = chain(counter.extent), self._number(counter.extent)
         outer = scf.ForOp(self._number(0), extent, self._number(chunk), self._widened(carried))
         with ir.InsertionPoint(outer.body), self.scope():
             end = arith.AddIOp(outer.induction_variable, self._number(chunk)).result
@@ -87,3 +87,8 @@ class ReductionLoops:
 
     def _number(self, value: int) -> ir.Value:
         return self.binding.number(value)
+
+
+def chain(turns: int) -> int:
+    """How many turns of a long loop are one chain: a power of two near the root."""
+    return 1 << (turns.bit_length() + 1) // 2

@@ -186,10 +186,10 @@ def _reduce_level(
     def prepare(stops: Sequence[Stop]) -> None:
         shelf.prepare(stops, level)
 
-    def step(stop: Stop, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        return [part.combine(so_far, _at(part, stop, evaluator)) for part, so_far in zip(parts, carried, strict=True)]
+    def at(part: Partial, stop: Stop) -> ir.Value:
+        return _at(part, stop, evaluator)
 
-    totals = walk.accumulate([part.start(walk.stride.vector) for part in parts], step, prepare)
+    totals = walk.accumulate(parts, walk.stride.vector, at, prepare)
     for part, total in zip(parts, totals, strict=True):
         joined = join_lanes(total, part.combine)
         for edge in walk.edges:

@@ -183,12 +183,10 @@ def _reduce_level(
     """Computes the reductions of a level, all in one walk, and makes their results known."""
     parts = [Partial(value, index, body.generic(value.owner.operation)) for value, index in level]
 
-    def step(stop: Stop, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        values = [_at(part, stop, strip.lanes, evaluator) for part in parts]
-        return [part.combine(so_far, value) for part, so_far, value in zip(parts, carried, values, strict=True)]
+    def at(part: Partial, stop: Stop) -> ir.Value:
+        return _at(part, stop, strip.lanes, evaluator)
 
-    width = strip.lanes.count if strip.lanes else 1
-    totals = walk.accumulate([part.start(width) for part in parts], step)
+    totals = walk.accumulate(parts, strip.lanes.count if strip.lanes else 1, at)
     combines: list[Callable[[ir.Value, ir.Value], ir.Value]] = [part.combine for part in parts]
     joined = machine.combine_columns(totals, combines, strip.across, walk.stride.threads)
     for part, total in zip(parts, joined, strict=True):

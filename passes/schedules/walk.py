@@ -21,7 +21,9 @@ from ...dialects.mlir import arith, ir, scf, vector
 from ..evaluate import Evaluator
 from ..indexing import Atom, Counter, Form, of
 from ..lanes import Lanes
+from ..reduction_loops import SHORTEST, chain
 from .machine import number
+from .partial import Partial
 
 
 @dataclass(frozen=True)
@@ -106,17 +108,50 @@ class Walk:
 
     def accumulate(
         self,
-        first: Sequence[ir.Value],
-        step: Callable[[Stop, Sequence[ir.Value]], list[ir.Value]],
+        parts: Sequence[Partial],
+        width: int,
+        at: Callable[[Partial, Stop], ir.Value],
         prepare: Callable[[Sequence[Stop]], None] | None = None,
     ) -> list[ir.Value]:
-        """Folds `step` over the stops, starting from `first`; `prepare` sees those first that come at once."""
+        """What each of `parts`, in vectors of `width`, comes to over all stops, where it has the values `at`.
+
+        `prepare` sees those stops first that come at once. A loop of many turns is two (see reduction_loops.py).
+        """
+
+        def nothing() -> list[ir.Value]:
+            return [part.start(width) for part in parts]
+
+        def turn(stops: Sequence[Stop], so_far: Sequence[ir.Value]) -> list[ir.Value]:
+            if prepare is not None:
+                prepare(stops)
+            for stop in stops:
+                values = [at(part, stop) for part in parts]
+                so_far = _joined(parts, so_far, values)
+            return list(so_far)
+
         if self._kept:
-            return _fold(self._kept, first, step, prepare)
-        loop = scf.ForOp(number(0), number(self.iterations), number(1), list(first))
+            return turn(self._kept, nothing())
+        count = number(self.iterations)
+        if self.iterations <= SHORTEST:
+            return self._loop(number(0), count, nothing(), turn)
+        chunk = number(chain(self.iterations))
+        outer = scf.ForOp(number(0), count, chunk, nothing())
+        with ir.InsertionPoint(outer.body), self._evaluator.scope():
+            end = arith.MinUIOp(arith.AddIOp(outer.induction_variable, chunk).result, count).result
+            sums = self._loop(outer.induction_variable, end, nothing(), turn)
+            scf.YieldOp(_joined(parts, list(outer.inner_iter_args), sums))
+        return list(outer.results)
+
+    def _loop(
+        self,
+        first: ir.Value,
+        end: ir.Value,
+        start: Sequence[ir.Value],
+        turn: Callable[[Sequence[Stop], Sequence[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        loop = scf.ForOp(first, end, number(1), list(start))
         with ir.InsertionPoint(loop.body), self._evaluator.scope():
-            stops = self.stops(loop.induction_variable)
-            scf.YieldOp(_fold(stops, list(loop.inner_iter_args), step, prepare))
+            scf.YieldOp(turn(self.stops(loop.induction_variable), list(loop.inner_iter_args)))
         return list(loop.results)
 
     @property
@@ -211,15 +246,5 @@ class Walk:
         return arith.CmpIOp(arith.CmpIPredicate.uge, lane, overlap).result
 
 
-def _fold(
-    stops: Sequence[Stop],
-    first: Sequence[ir.Value],
-    step: Callable[[Stop, Sequence[ir.Value]], list[ir.Value]],
-    prepare: Callable[[Sequence[Stop]], None] | None,
-) -> list[ir.Value]:
-    if prepare is not None:
-        prepare(stops)
-    carried = list(first)
-    for stop in stops:
-        carried = step(stop, carried)
-    return carried
+def _joined(parts: Sequence[Partial], left: Sequence[ir.Value], right: Sequence[ir.Value]) -> list[ir.Value]:
+    return [part.combine(one, other) for part, one, other in zip(parts, left, right, strict=True)]
