@@ -44,7 +44,7 @@ def test_each_variation_computes_the_same(function, shape, monkeypatch):
     expected, wrong = function(x.double()), []
     tried: list[object] = []
 
-    def note(_, alone, parameters, inputs) -> float:
+    def note(_, alone, parameters) -> float:
         tried.append(parameters)
         return 1.0
 
