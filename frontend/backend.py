@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.utils import make_boxed_func
 
 from ..driver.options import Options, Settings
 from ..driver.scope import blocks_around, capture, read_environment
 from ..passes.pass_base import unknown
 from .decompositions import decomposition_table
 from .graphs import GraphCompiler
+from .partition import partition
 from .variants import Variants, compile_variant
 
 SETTINGS = ("fusion_type", "target", "enable_options", "disable_options")
@@ -86,16 +85,15 @@ def dynamo_backend(compiler: GraphCompiler) -> Callable:
     """A backend for torch.compile whose graphs `compiler` compiles."""
 
     def compile_graph(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable:
-        return make_boxed_func(_unboxed(compiler.compile(graph, inputs)))
+        run = compiler.compile(graph, inputs)
+        # AOTAutograd hands such a function its only list of the arguments, so that they can be freed on the way
+        run._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
+        return run
 
     return aot_autograd(
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partition,
         decompositions=decomposition_table(),
     )
-
-
-def _unboxed(run: Callable[[list], list]) -> Callable[..., list]:
-    return lambda *arguments: run(list(arguments))

@@ -15,6 +15,7 @@ import torch
 from torch._decomp import get_decompositions
 
 from .eager_strides import keeping_strides
+from .foreach import foreach_decompositions
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -27,8 +28,6 @@ _TAKEN = [
     aten._log_softmax_backward_data,
     aten._softmax,
     aten._softmax_backward_data,
-    aten.addcdiv,
-    aten.addcmul,
     aten.binary_cross_entropy,
     aten.celu,
     aten.clamp_max,
@@ -70,7 +69,7 @@ _TAKEN = [
 @functools.cache
 def decomposition_table() -> dict[torch._ops.OperatorBase, Callable]:
     """The decompositions for AOTAutograd and torch.export; one may answer NotImplemented to keep its operation."""
-    table = {**get_decompositions(_TAKEN), **_OWN}
+    table = {**get_decompositions(_TAKEN), **foreach_decompositions(), **_OWN}
     return {overload: keeping_strides(overload, function) for overload, function in table.items()}
 
 
@@ -262,6 +261,45 @@ def _clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Ten
     if min is not None:
         x = torch.where(x < min, torch.full((), min, dtype=x.dtype, device=x.device), x)
     return x if max is None else torch.where(x > max, torch.full((), max, dtype=x.dtype, device=x.device), x)
+
+
+@_decomposes(aten.addcmul.default)
+def _addcmul(x: Tensor, y: Tensor, z: Tensor, *, value: float = 1) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    product = _wide(y) * _wide(z) if value == 1 else value * _wide(y) * _wide(z)
+    return (_wide(x) + product).to(torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype)))
+
+
+@_decomposes(aten.addcdiv.default)
+def _addcdiv(x: Tensor, y: Tensor, z: Tensor, *, value: float = 1) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    scaled = _wide(y) if value == 1 else value * _wide(y)
+    quotient = scaled / _wide(z)
+    return (_wide(x) + quotient).to(torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype)))
+
+
+@_decomposes(torch.ops.prims.fma.default)
+def _fma(x: Tensor, y: Tensor | float, z: Tensor | float) -> Tensor:
+    """What PyTorch makes of `addcmul` in an optimizer; eager rounds twice."""
+    y, z = (_wide(value) if isinstance(value, Tensor) else value for value in (y, z))
+    return (_wide(x) * y + z).to(x.dtype)
+
+
+@_decomposes(aten.pow.Scalar)
+def _pow_of_number(x: float, y: Tensor) -> Tensor:
+    if not y.is_floating_point():
+        return NotImplemented
+    return torch.pow(torch.full((), x, dtype=y.dtype, device=y.device), y)
+
+
+@_decomposes(aten.copy.default)
+def _copy(x: Tensor, y: Tensor, non_blocking: bool = False) -> Tensor:
+    """What `x` holds after `x.copy_(y)`, which lies in memory as `x` does."""
+    if x.device != y.device:
+        return NotImplemented
+    return y.to(x.dtype).expand(x.shape).clone()
 
 
 @_decomposes(aten.gelu.default)

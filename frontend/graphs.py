@@ -72,7 +72,8 @@ class GraphCompiler:
         def call(arguments: list) -> list:
             tensors = [value for value, is_one in zip(arguments, is_tensor, strict=True) if is_one]
             arguments.clear()
-            results = run([*tensors, *constants])
+            tensors += constants
+            results = run(tensors)
             return [results[kept[number]] if number in kept else value for number, value in enumerate(returned)]
 
         return call
@@ -102,7 +103,7 @@ class GraphCompiler:
         def run(tensors: list) -> list:
             if not program:
                 program.append(_program(imported, artifact, options))
-            return program[0](*tensors)
+            return program[0].run(tensors)
 
         return run
 

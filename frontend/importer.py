@@ -225,7 +225,7 @@ def memory_owner(node: fx.Node) -> tuple[fx.Node, object]:
     while node.op == "call_function" and node.all_input_nodes:
         if node.target is operator.getitem:
             place = node.args[1]
-        elif not _is_view(node.target):
+        elif not is_view(node.target):
             break
         else:
             place = None
@@ -233,7 +233,8 @@ def memory_owner(node: fx.Node) -> tuple[fx.Node, object]:
     return node, place
 
 
-def _is_view(target: object) -> bool:
+def is_view(target: object) -> bool:
+    """Whether an operation's result is another way to look at its operand's memory."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
     returned = (value.alias_info for value in target._schema.returns)

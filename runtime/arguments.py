@@ -1,5 +1,6 @@
 """Checks of what a compiled program is called with.
 
+The errors are of the kinds that PyTorch raises: RuntimeError for a tensor that doesn't fit, TypeError for what is none.
 The compiled code trusts shapes, dtypes and strides, so every call compares them first: a handful of
 comparisons for a tensor that fits. One that does not fit takes the slow path, which raises naming the
 argument, what was expected and what came, or copies a tensor that only lies differently in memory.
@@ -46,11 +47,11 @@ class TensorArgument:
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"{self.name}: expected a tensor, got {type(value).__name__}")
         if value.dtype is not self.dtype:
-            raise TypeError(f"{self.name}: expected dtype {self.dtype}, got {value.dtype}")
+            raise RuntimeError(f"{self.name}: expected dtype {self.dtype}, got {value.dtype}")
         if not self._accepts_shape(value.shape):
-            raise ValueError(f"{self.name}: expected shape {_text(self.shape)}, got {_text(value.shape)}")
+            raise RuntimeError(f"{self.name}: expected shape {_text(self.shape)}, got {_text(value.shape)}")
         if not self.is_anywhere and value.device != device:
-            raise ValueError(f"{self.name}: expected device {device}, got {value.device}")
+            raise RuntimeError(f"{self.name}: expected device {device}, got {value.device}")
         strides = self._strides_for(value.shape)
         if not value.data_ptr() % ALIGNMENT and same_layout(value.shape, value.stride(), strides):
             return value

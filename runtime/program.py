@@ -17,7 +17,7 @@ touches no IR. steps.py has the steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -53,12 +53,18 @@ class Program:
         self._frame = planner.frame_template()
         self._results = planner.results
         self._written = planner.written_arguments
+        returned = (source.argument for source in self._results if source.argument is not None)
+        self._kept = tuple({*self._written, *returned})
         self._first = planner.first_argument
         self._has_library_calls = planner.has_library_calls
         self._result_dtypes = _read_result_dtypes(function, result_dtypes)
 
     def __call__(self, *inputs: Value) -> list[Value]:
         """The function's results; new tensors but for what aliases an argument."""
+        return self.run(list(inputs))
+
+    def run(self, inputs: list[Value]) -> list[Value]:
+        """Like a call, but empties the list: an argument that nobody else holds is freed after its last reader."""
         if len(inputs) != len(self._arguments):
             raise TypeError(f"expected {len(self._arguments)} arguments, got {len(inputs)}")
         if self._has_library_calls and torch.is_grad_enabled():
@@ -66,32 +72,35 @@ class Program:
                 return self._run(inputs)
         return self._run(inputs)
 
-    def _run(self, inputs: Sequence[Value]) -> list[Value]:
+    def _run(self, inputs: list[Value]) -> list[Value]:
         device = self._device(inputs)
         if device.type == "cuda" and device.index != torch.cuda.current_device():
             with torch.cuda.device(device):
                 return self._run_on(device, inputs)
         return self._run_on(device, inputs)
 
-    def _run_on(self, device: torch.device, inputs: Sequence[Value]) -> list[Value]:
+    def _run_on(self, device: torch.device, inputs: list[Value]) -> list[Value]:
         frame = self._frame.copy()
         frame[DEVICE] = device
         slot = self._first
         for argument, value in zip(self._arguments, inputs, strict=True):
             frame[slot] = value if argument.fits(value, device) else argument.admit(value, device)
             slot += 1
+        value = None
+        given = {number: inputs[number] for number in self._kept}
+        inputs.clear()
         admitted = [frame[self._first + number] for number in self._written] if self._written else []
         frame[QUEUE] = self._launcher.queue(device)
         for step in self._steps:
             step(frame)
         for number, tensor in zip(self._written, admitted, strict=True):
-            if tensor is not inputs[number]:
-                inputs[number].copy_(tensor)  # pyright: ignore[reportAttributeAccessIssue]
-        return [self._result(frame, number, inputs) for number in range(len(self._results))]
+            if tensor is not given[number]:
+                given[number].copy_(tensor)  # pyright: ignore[reportAttributeAccessIssue]
+        return [self._result(frame, number, given) for number in range(len(self._results))]
 
-    def _result(self, frame: list, number: int, inputs: Sequence[Value]) -> Value:
+    def _result(self, frame: list, number: int, given: Mapping[int, Value]) -> Value:
         source, dtype = self._results[number], self._result_dtypes[number]
-        value: Value = inputs[source.argument] if source.argument is not None else frame[source.slot]
+        value: Value = given[source.argument] if source.argument is not None else frame[source.slot]
         if dtype is None or not isinstance(value, torch.Tensor):
             return value
         if value.dtype is not dtype:
@@ -104,7 +113,7 @@ class Program:
         for argument, value in zip(self._arguments, inputs, strict=True):
             if isinstance(value, torch.Tensor) and not argument.is_anywhere:
                 if value.device.type != kind:
-                    raise ValueError(f"{argument.name}: compiled for {kind}, called with a tensor on {value.device}")
+                    raise RuntimeError(f"{argument.name}: compiled for {kind}, called with a tensor on {value.device}")
                 return value.device
         devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
         found = next((device for device in devices if device.type == kind), None)

@@ -25,6 +25,7 @@ from .arguments import row_major_strides
 from .constants import Constants
 from .dtypes import dtype_named, dtype_of
 from .extern_call import Call, read_call
+from .last_uses import last_uses
 from .launch import Launch, Launched, Launcher, is_pointer
 from .library_results import Expected, settle
 
@@ -74,8 +75,11 @@ class Planner:
         self._argument_count = len(block.arguments)
         for argument in block.arguments:
             self._root(argument)
+        unused_after = last_uses(function)
         for op in block.operations:
             self._plan(op.operation)
+            for argument in unused_after.get(op.operation, ()):
+                self._drop(self._slots[argument])
 
     def frame_template(self) -> Frame:
         """A frame with all slots empty but for constants."""
@@ -175,7 +179,10 @@ class Planner:
 
     def dealloc(self, op: ir.Operation) -> None:
         """Drops the tensor and all that lie in its memory, so that PyTorch's allocator has it back."""
-        owner = self._owners[self._addresses[op.operands[0]].slot]
+        self._drop(self._owners[self._addresses[op.operands[0]].slot])
+
+    def _drop(self, owner: int) -> None:
+        """Empties the slot of a tensor and of all that lie in its memory."""
         slots = tuple(slot for slot, other in self._owners.items() if other == owner)
         steps = self.steps if self._launcher.finish is None else self._held
         if len(slots) == 1:
