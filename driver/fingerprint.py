@@ -38,6 +38,11 @@ def compiler() -> str:
     return digest(_source(), *(f"{name} {_version(name)}" for name in PACKAGES))
 
 
+def versions() -> dict[str, str]:
+    """What the text of a compiled program, and the code in it, belong to."""
+    return {name: _version(name) for name in ("mlir-fusion", "torch-mlir")}
+
+
 @cache
 def code_generator(kind: str) -> str:
     """What turns kernels of a kind of target into machine code, which for the CPU means this machine."""

@@ -80,6 +80,13 @@ def program_device(values: Sequence[object]) -> torch.device:
     return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
 
 
+def name_arguments(module: ir.Module, names: Sequence[str]) -> None:
+    """Gives the arguments of an imported program names, which messages about them have."""
+    with module.context:
+        notes: list[dict[str, ir.Attribute]] = [{"fusion.name": ir.StringAttr.get(name)} for name in names]
+        _note(module.body.operations[0].operation, "arg_attrs", notes)
+
+
 def output_nodes(graph: fx.Graph) -> list[fx.Node]:
     """The nodes that a graph returns."""
     (output,) = graph.find_nodes(op="output")

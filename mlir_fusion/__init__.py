@@ -11,12 +11,14 @@ import importlib
 _PUBLIC = {
     "compile": ".frontend.compile",
     "explain": ".frontend.explain",
+    "export": ".frontend.export",
     "list_options": ".driver.options",
+    "load": ".frontend.load",
     "mlir_fusion_backend": ".frontend.backend",
     "options": ".driver.scope",
 }
 
-__all__ = ["compile", "explain", "list_options", "mlir_fusion_backend", "options"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["compile", "explain", "export", "list_options", "load", "mlir_fusion_backend", "options"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
