@@ -60,21 +60,26 @@ class GraphCompiler:
         """A function from the list of the graph's arguments, which it empties, to the list of its results."""
         if any(isinstance(value, torch.SymInt) or _is_symbolic(value) for value in inputs):
             return self._specialising(graph)
-        function_taking = _higher_order(graph)
-        if function_taking is not None:
-            log.warning("a graph is left to PyTorch: it calls %s, which takes functions", function_taking)
+        reason = _left_out(graph)
+        if reason is not None:
+            log.warning("a graph is left to PyTorch: it calls %s", reason)
             return _left_to_pytorch(graph)
-        constants = _constants_to_arguments(graph)
         returned, kept = _keep_tensor_outputs(graph)
+        constants = _constants_to_arguments(graph)
         run = self._build(graph, self.settings.apply(replace(self.defaults, target=_processor(inputs))))
         is_tensor = [isinstance(value, torch.Tensor) for value in inputs]
+        through = {number: value for number, value in enumerate(returned) if isinstance(value, _Argument)}
 
         def call(arguments: list) -> list:
             tensors = [value for value, is_one in zip(arguments, is_tensor, strict=True) if is_one]
+            passed = {number: arguments[source.number] for number, source in through.items()}
             arguments.clear()
             tensors += constants
             results = run(tensors)
-            return [results[kept[number]] if number in kept else value for number, value in enumerate(returned)]
+            return [
+                results[kept[number]] if number in kept else passed.get(number, value)
+                for number, value in enumerate(returned)
+            ]
 
         return call
 
@@ -145,19 +150,39 @@ def _first_operation(graph: fx.Graph) -> fx.Node:
     return next(node for node in graph.nodes if node.op != "placeholder")
 
 
+@dataclass(frozen=True)
+class _Argument:
+    """A result that is an argument and no tensor (a process group, for one), by its number."""
+
+    number: int
+
+
 def _keep_tensor_outputs(graph: fx.GraphModule) -> tuple[list, dict[int, int]]:
     """Leaves the tensors among the results; returns all results, and the place of each tensor in what is left."""
-    returned = output_nodes(graph.graph)
+    places = {node: number for number, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
+    returned = [
+        _Argument(places[value]) if value in places and not isinstance(value.meta.get("val"), torch.Tensor) else value
+        for value in output_nodes(graph.graph)
+    ]
     tensors = [(number, node) for number, node in enumerate(returned) if isinstance(node, fx.Node)]
     (output,) = graph.graph.find_nodes(op="output")
     output.args = (tuple(node for _, node in tensors),)
     return returned, {number: place for place, (number, _) in enumerate(tensors)}
 
 
-def _higher_order(graph: fx.GraphModule) -> str | None:
-    """The first operation that takes functions, such as `torch.cond`, if there is one."""
-    found = (node.target for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator))
-    return next((str(target) for target in found), None)
+def _left_out(graph: fx.GraphModule) -> str | None:
+    """The first operation that takes functions, such as `torch.cond`, or an object that is an argument of the graph."""
+    for node in graph.graph.nodes:
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return f"{node.target}, which takes functions"
+        opaque = [one for one in node.all_input_nodes if one.op == "placeholder" and _is_opaque(one)]
+        if opaque and node.op != "output":
+            return f"{node.target}, which takes the object {opaque[0]}"
+    return None
+
+
+def _is_opaque(node: fx.Node) -> bool:
+    return not isinstance(node.meta.get("val"), torch.Tensor | int | float | bool | None)
 
 
 def _left_to_pytorch(graph: fx.GraphModule) -> Runner:
