@@ -3,7 +3,8 @@
 #   make demo     compile a small language model both ways, check it against eager, and show what fusion did
 #   make test     lint, type check, lit and pytest; no GPU needed
 #
-# Others: make lint, make lit, make pytest, make test-long (random tests at full length), make clean.
+# Others: make lint, make lit, make pytest, make test-long (random tests at full length), make clean,
+# make coverage-ops (PyTorch's operator database; takes hours, and goes on where it stopped).
 
 PYTHON ?= python3
 # torch alone resolves to a CUDA build of several gigabytes; this version to a small one where that is on offer
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long lint lit pytest clean
+.PHONY: demo test test-long coverage-ops lint lit pytest clean
 
 demo: $(READY)
 	$(BIN)/python bench/demo.py
@@ -43,6 +44,9 @@ pytest: $(READY)
 
 test-long: $(READY)
 	MLIR_FUSION_TEST_LONG=1 $(BIN)/python -m pytest --durations=20 test/python
+
+coverage-ops: $(READY)
+	$(BIN)/python test/python/op_coverage.py --state build/op-coverage.jsonl --table docs/op-coverage.md
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .hypothesis .ruff_cache *.egg-info

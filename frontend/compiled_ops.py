@@ -13,7 +13,7 @@ Matrix products are the library's unless the option `matmul` says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import torch
 from torch import fx
@@ -111,11 +111,18 @@ def _is_product_to_compile(node: fx.Node, matmul: str) -> bool:
     return matmul == "on" or multiplications <= SMALL_PRODUCT
 
 
-def library_reason(node: fx.Node, device: torch.device, matmul: str = "off") -> str | None:
-    """Why the call is a library's, or None if we compile it for `device`; `matmul` is the option's value."""
+def library_reason(
+    node: fx.Node, device: torch.device, matmul: str = "off", refused: Set[str] = frozenset()
+) -> str | None:
+    """Why the call is a library's, or None if we compile it for `device`.
+
+    `matmul` is the option's value; `refused` has operations that turned out not to lower.
+    """
     target = node.target
     if not isinstance(target, OpOverload):
         return f"{target} is no operator overload"
+    if str(target) in refused:
+        return f"{target} of these operands is not lowered by torch-mlir"
     elsewhere = _strange_device(node, device)
     if elsewhere is not None:
         return elsewhere

@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from ..driver.build import Artifact, build
+from ..driver.build import Artifact
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import PtxCode
 from ..driver.options import Options
@@ -29,7 +29,8 @@ from ..targets import cpu
 from ..targets.target import Target
 from .backend import read_settings
 from .decompositions import decomposition_table
-from .importer import Imported, import_graph, name_arguments, output_nodes, program_device
+from .graphs import compile_graph
+from .importer import Imported, name_arguments, output_nodes, program_device
 
 MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 RESULTS = (OutputKind.USER_OUTPUT, *MUTATIONS)
@@ -63,9 +64,9 @@ def export(
     graph = _only_tensors(program.graph_module)
     device = program_device([node.meta["val"] for node in graph.find_nodes(op="placeholder")])
     options = settings.apply(Options(target="cpu" if device.type == "cpu" else Target.detect().name))
-    imported = import_graph(graph, options.matmul)
-    name_arguments(imported.module, [str(one.get("user", one.get("weight"))) for one in inputs if "value" not in one])
-    artifact = build(imported.module, options)
+    imported, artifact = compile_graph(graph, options)
+    names = [str(one.get("user", one.get("weight"))) for one in inputs if "value" not in one]
+    name_arguments(artifact.host, names)
     weights, content = _weights(program)
     header = {
         "versions": versions(),

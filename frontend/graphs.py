@@ -8,6 +8,7 @@ specialised: a graph with symbols is traced again, and compiled, for each set of
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,14 +18,16 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..driver.build import Artifact, build
 from ..driver.cache import Counts
+from ..driver.errors import InternalError
 from ..driver.launchers import make_launcher
 from ..driver.options import Options, Settings
-from ..driver.runner import print_module
 from ..runtime.program import Program
 from ..targets.target import Target
 from .importer import Imported, import_graph, output_nodes, program_device
 
 log = logging.getLogger("mlir_fusion.frontend")
+
+NOT_LOWERED = re.compile(r"failed to legalize operation 'torch\.(\w+\.\w+)(?:\.(\w+))?'")
 
 Runner = Callable[[list], list]
 
@@ -98,9 +101,8 @@ class GraphCompiler:
 
     def _build(self, graph: fx.GraphModule, options: Options) -> Runner:
         """A function that runs `graph`, compiled under these options."""
-        imported = import_graph(graph.graph, options.matmul)
-        self.graphs.append(CompiledGraph(print_module(imported.module.operation), options, imported.library))
-        artifact = build(imported.module, options, self.counts)
+        imported, artifact = compile_graph(graph.graph, options, self.counts)
+        self.graphs.append(CompiledGraph(imported.text, options, imported.library))
         if self.dry:
             return _returns_zeros(imported)
         program: list[Program] = []
@@ -111,6 +113,22 @@ class GraphCompiler:
             return program[0].run(tensors)
 
         return run
+
+
+def compile_graph(graph: fx.Graph, options: Options, counts: Counts | None = None) -> tuple[Imported, Artifact]:
+    """Imports and compiles; an operation that torch-mlir turns out not to lower is left to the library."""
+    refused: frozenset[str] = frozenset()
+    while True:
+        imported = import_graph(graph, options.matmul, refused)
+        try:
+            return imported, build(imported.module, options, counts)
+        except InternalError as error:
+            found = NOT_LOWERED.search(error.reason) if error.stage == "import" else None
+            name = f"{found[1]}.{found[2] or 'default'}" if found else ""
+            if not name or name in refused:
+                raise
+            log.warning("%s of these operands is left to the library: torch-mlir doesn't lower it", name)
+            refused |= {name}
 
 
 def _processor(inputs: Sequence[object]) -> str:

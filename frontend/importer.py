@@ -14,7 +14,7 @@ that shares its memory with no argument and no other result carries `fusion.new`
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -23,8 +23,9 @@ from torch import fx
 from ..dialects import fusion
 from ..dialects.mlir import ir, torch_frontend
 from ..driver.fingerprint import compiler
-from ..driver.runner import make_context
+from ..driver.runner import make_context, print_module
 from ..runtime.extern_call import PROGRAM_DEVICE, constant_text
+from ..runtime.program import find_function
 from .compiled_ops import library_reason
 
 # Now, so that the first call doesn't wait for it, and our source is hashed as it was when it was loaded
@@ -40,6 +41,8 @@ class Imported:
     """A graph in the torch dialect, and what MLIR's types do not say of its tensors."""
 
     module: ir.Module
+    text: str
+    """What the module was before anything was lowered."""
     argument_dtypes: tuple[torch.dtype, ...]
     results: tuple[torch.Tensor, ...]
     """Fake tensors like the results."""
@@ -51,9 +54,10 @@ class Imported:
         return tuple(value.dtype for value in self.results)
 
 
-def import_graph(graph: fx.Graph, matmul: str = "off") -> Imported:
+def import_graph(graph: fx.Graph, matmul: str = "off", refused: Set[str] = frozenset()) -> Imported:
     """Imports a graph whose placeholders and outputs are tensors of static shape; `matmul` is the option's value.
 
+    Operations that are `refused` are the library's too.
     The program is for the device of the arguments: a GPU if any of them is on one. What is elsewhere is the library's.
     """
     fx_importer, torch_dialect = torch_frontend()
@@ -62,7 +66,7 @@ def import_graph(graph: fx.Graph, matmul: str = "off") -> Imported:
     library: list[tuple[str, str]] = []
     placeholders = [node.meta["val"] for node in graph.find_nodes(op="placeholder")]
     device = program_device(placeholders)
-    node_importer = _node_importer(library, device, matmul)
+    node_importer = _node_importer(library, lambda node: library_reason(node, device, matmul, refused), device)
     importer = fx_importer.FxImporter(context=context, graph_node_importer_cls=node_importer)
     with context, ir.Location.unknown():
         importer.import_stateless_graph(graph, func_name="main")
@@ -71,7 +75,7 @@ def import_graph(graph: fx.Graph, matmul: str = "off") -> Imported:
     with context, ir.Location.unknown():
         _set_layouts(module.body.operations[0].operation, placeholders, outputs)
     dtypes, results = (value.dtype for value in placeholders), (node.meta["val"] for node in outputs)
-    return Imported(module, tuple(dtypes), tuple(results), tuple(library))
+    return Imported(module, print_module(module.operation), tuple(dtypes), tuple(results), tuple(library))
 
 
 def program_device(values: Sequence[object]) -> torch.device:
@@ -80,11 +84,11 @@ def program_device(values: Sequence[object]) -> torch.device:
     return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
 
 
-def name_arguments(module: ir.Module, names: Sequence[str]) -> None:
-    """Gives the arguments of an imported program names, which messages about them have."""
-    with module.context:
+def name_arguments(host: ir.Module, names: Sequence[str]) -> None:
+    """Gives the arguments of a compiled program names, which messages about them have."""
+    with host.context:
         notes: list[dict[str, ir.Attribute]] = [{"fusion.name": ir.StringAttr.get(name)} for name in names]
-        _note(module.body.operations[0].operation, "arg_attrs", notes)
+        _note(find_function(host, "main"), "arg_attrs", notes)
 
 
 def output_nodes(graph: fx.Graph) -> list[fx.Node]:
@@ -94,12 +98,14 @@ def output_nodes(graph: fx.Graph) -> list[fx.Node]:
     return list(returned) if isinstance(returned, list | tuple) else [returned]  # pyright: ignore
 
 
-def _node_importer(library: list[tuple[str, str]], device: torch.device, matmul: str) -> type:
+def _node_importer(
+    library: list[tuple[str, str]], reason_of: Callable[[fx.Node], str | None], device: torch.device
+) -> type:
     """torch-mlir's importer of nodes, but for those that a library executes, which are noted in `library`."""
 
     class LibraryAwareImporter(torch_frontend()[0].GraphNodeImporter):
         def _import_torch_op_overload(self, loc, node, concrete_target=None):
-            reason = library_reason(node, device, matmul)
+            reason = reason_of(node)
             if reason is None:
                 _forget_placement(node)
                 return super()._import_torch_op_overload(loc, node, concrete_target)

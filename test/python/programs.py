@@ -119,6 +119,8 @@ PROGRAMS = [
     Program("sums_of_nothing", lambda x: (x.sum(1), x.mean(1), (x > 0).all(1)), lambda: (rand(3, 0, 2),)),
     Program("no_rows", lambda x: F.layer_norm(x, (4,)).softmax(-1), lambda: (rand(0, 4),)),
     Program("nothing_transposed", lambda x: x.transpose(0, 2) * 2, lambda: (rand(2, 0, 4),)),
+    Program("empty_flip", lambda x: (x.flip(1), F.celu(x), torch.zeros_like(x)), lambda: (rand(5, 0, 10),)),
+    Program("all_of_scalar", lambda x: (x * 2).all(0, keepdim=True), lambda: (rand(),)),
     Program("mixed", lambda x, y: x.float() + y, lambda: (rand(12, 20, dtype=BF16), rand(12, 20))),
     # Strided inputs
     Program("transposed_input", lambda x, y: x + y, lambda: (rand(13, 21).t(), rand(21, 13))),

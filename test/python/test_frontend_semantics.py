@@ -168,6 +168,7 @@ INPUTS = {
         lambda: (torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),),
     ),
     "negative_and_conj": (lambda x: (x.conj() * 2, x.imag + 1), lambda: (torch.randn(3, dtype=torch.complex64),)),
+    "complex32": (lambda x: x.chalf().real.float() * 2, lambda: (torch.randn(3),)),
     "empty": (lambda x: (x * 2, x.sum(), x.amax(1)), lambda: (torch.randn(0, 3),)),
     "scalar": (lambda x: (x * 2, x.view(1), x.sum()), lambda: (torch.tensor(1.5),)),
     "no_tensor_input": (lambda: torch.arange(5) * 2, lambda: ()),
