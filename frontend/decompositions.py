@@ -11,6 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+import functorch.compile  # noqa: F401  (defines prims.fma, where PyTorch has it)
 import torch
 from torch._decomp import get_decompositions
 
@@ -280,11 +281,14 @@ def _addcdiv(x: Tensor, y: Tensor, z: Tensor, *, value: float = 1) -> Tensor:
     return (_wide(x) + quotient).to(torch.promote_types(x.dtype, torch.promote_types(y.dtype, z.dtype)))
 
 
-@_decomposes(torch.ops.prims.fma.default)
 def _fma(x: Tensor, y: Tensor | float, z: Tensor | float) -> Tensor:
     """What PyTorch makes of `addcmul` in an optimizer; eager rounds twice."""
     y, z = (_wide(value) if isinstance(value, Tensor) else value for value in (y, z))
     return (_wide(x) * y + z).to(x.dtype)
+
+
+if hasattr(torch.ops.prims, "fma"):  # not in every PyTorch that we run on
+    _decomposes(torch.ops.prims.fma.default)(_fma)
 
 
 @_decomposes(aten.pow.Scalar)
