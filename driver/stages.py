@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..passes.fusion_batch import FusionBatch
+from ..passes.fusion_check_indices import FusionCheckIndices
 from ..passes.fusion_consecutive import FusionConsecutive
 from ..passes.fusion_dataflow import FusionDataflow
 from ..passes.fusion_import_extern import FusionImportExtern
@@ -62,8 +63,17 @@ def stages(options: Options) -> tuple[Stage, ...]:
     """The whole compiler for these options, in order."""
     target = _chosen_for(options)
     return (
-        # Calls first: what torch-mlir doesn't lower must not be in its way
-        Stage("import", (FusionImportExtern(), *FROM_TORCH), ("linalg.", "tensor.", "arith.", *CALLS)),
+        Stage(
+            "import",
+            (
+                # Calls first: what torch-mlir doesn't lower must not be in its way
+                FusionImportExtern(),
+                *FROM_TORCH,
+                # While nothing but torch-mlir has asserted anything
+                FusionCheckIndices(),
+            ),
+            ("linalg.", "tensor.", "arith.", *CALLS),
+        ),
         Stage(
             "linalg",
             (

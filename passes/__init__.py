@@ -1,6 +1,7 @@
 """IR to IR: one pass a file, and `PASSES`, the registry, in the order in which the pipeline runs them."""
 
 from .fusion_batch import FusionBatch
+from .fusion_check_indices import FusionCheckIndices
 from .fusion_consecutive import FusionConsecutive
 from .fusion_dataflow import FusionDataflow
 from .fusion_expand_math import FusionExpandMath
@@ -20,6 +21,7 @@ from .pass_base import Pass
 
 _ORDERED: tuple[type[Pass], ...] = (
     FusionImportExtern,
+    FusionCheckIndices,
     FusionSelectLibrary,
     FusionNormalize,
     FusionNone,
