@@ -4,7 +4,8 @@ The decision falls here, on ATen overloads, before torch-mlir lowers anything. A
 the dtypes of its tensors (operands and results) for which torch-mlir's lowering was compared with eager
 PyTorch, NaN, infinities, negative zero and the integers' corner cases included: `test/python/
 test_frontend_ops.py` goes through the list. What differs for some dtype is not on the list for it, and
-simply stays with the library.
+simply stays with the library. So do operands of different dtypes (decompositions.py promotes them beforehand),
+scalars that the dtype doesn't hold, tensors without elements, and reductions of 0-d tensors.
 
     library_reason(node) -> None, or the sentence that `explain` prints
 
@@ -13,6 +14,7 @@ Matrix products are the library's unless the option `matmul` says otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Set
 
 import torch
@@ -20,9 +22,13 @@ from torch import fx
 from torch._ops import OpOverload
 
 from ..passes.fusion_select_library import SMALL_PRODUCT
+from ..runtime.dtypes import DTYPES
+
+aten = torch.ops.aten
 
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 SIGNED = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+WIDE = frozenset({torch.int32, torch.int64})
 BOOL = frozenset({torch.bool})
 NUMBERS = FLOATS | SIGNED  # not uint8: torch-mlir crashes on its arithmetic
 EVERY = NUMBERS | BOOL
@@ -32,29 +38,28 @@ _LIST = {
     NUMBERS: """
         add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar neg.default abs.default
         maximum.default minimum.default clamp.default clamp.Tensor sum.dim_IntList
-        amax.default amin.default square.default rsub.Scalar rsub.Tensor relu.default sign.default
+        amax.default amin.default rsub.Scalar rsub.Tensor relu.default sign.default
     """,
     FLOATS: """
         div.Tensor div.Scalar reciprocal.default sqrt.default rsqrt.default exp.default exp2.default
         log.default log2.default log1p.default expm1.default sin.default cos.default tanh.default erf.default
         floor.default ceil.default trunc.default round.default sigmoid.default atan.default atan2.default
-        pow.Tensor_Scalar pow.Tensor_Tensor remainder.Scalar remainder.Tensor fmod.Tensor fmod.Scalar
-        lerp.Scalar lerp.Tensor sinh.default cosh.default tan.default asin.default acos.default log10.default
-        frac.default erfc.default
+        pow.Tensor_Scalar pow.Tensor_Tensor remainder.Scalar remainder.Tensor
+        sinh.default cosh.default tan.default asin.default acos.default log10.default frac.default erfc.default
     """,
     # (argmax and argmin of floats are not here: torch-mlir's don't find a NaN)
-    SIGNED: """
-        argmax.default argmin.default
-        remainder.Scalar remainder.Tensor fmod.Tensor fmod.Scalar div.Tensor_mode div.Scalar_mode
-    """,
+    SIGNED: "argmax.default argmin.default",
+    # (torch-mlir crashes on a range of int8)
+    FLOATS | WIDE: "arange.start_step",
+    # (not by a tensor: a processor stops at a division by 0, where PyTorch raises)
+    WIDE: "remainder.Scalar",
     # Comparisons and logic
     EVERY: """
-        eq.Tensor eq.Scalar ne.Tensor ne.Scalar lt.Tensor lt.Scalar le.Tensor le.Scalar
-        gt.Tensor gt.Scalar ge.Tensor ge.Scalar where.self where.ScalarOther where.ScalarSelf where.Scalar
+        eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor where.self
         logical_not.default logical_and.default logical_or.default logical_xor.default
         _to_copy.default clone.default detach.default alias.default lift_fresh_copy.default
         full.default full_like.default zeros.default zeros_like.default ones.default ones_like.default
-        scalar_tensor.default new_full.default new_zeros.default new_ones.default arange.start_step
+        scalar_tensor.default
         view.default reshape.default _unsafe_view.default permute.default transpose.int t.default
         expand.default unsqueeze.default squeeze.default squeeze.dim squeeze.dims slice.Tensor select.int
         cat.default constant_pad_nd.default embedding.default index_select.default gather.default
@@ -84,6 +89,29 @@ def _table() -> dict[OpOverload, frozenset[torch.dtype]]:
 
 
 COMPILED: dict[OpOverload, frozenset[torch.dtype]] = _table()
+
+# Arguments that say where or whether, by their number, and the dtypes that they may have
+_INDICES = frozenset({torch.int32, torch.int64})
+_SELECTORS: dict[OpOverload, tuple[int, frozenset[torch.dtype]]] = {
+    aten.embedding.default: (1, _INDICES),
+    aten.index_select.default: (2, _INDICES),
+    aten.gather.default: (2, frozenset({torch.int64})),
+    aten.index.Tensor: (1, frozenset({torch.int64})),
+    aten.where.self: (0, BOOL),
+    aten.masked_fill.Scalar: (1, BOOL),
+    aten.masked_fill.Tensor: (1, BOOL),
+}
+
+# Their results have another dtype than their operands
+_CONVERSIONS = frozenset(
+    overload
+    for overload in COMPILED
+    if overload._opname in ("_to_copy", "argmax", "argmin")
+    or overload._opname.endswith("_like")
+    or overload._opname.startswith(("new_", "logical_", "is", "any", "all"))
+    or overload._opname in ("eq", "ne", "lt", "le", "gt", "ge")
+)
+_REDUCTIONS = ("sum", "amax", "amin", "any", "all", "argmax", "argmin")
 
 
 def _strange_device(node: fx.Node, device: torch.device) -> str | None:
@@ -130,10 +158,76 @@ def library_reason(
         return None
     if target not in COMPILED:
         return f"{target} is not on the list of compiled operations"
-    for dtype in _dtypes(node):
-        if dtype not in COMPILED[target] | BOOL:
-            return f"{target} of {str(dtype).removeprefix('torch.')} is left to the library"
+    return _shape_reason(node, target) or _dtype_reason(node, target) or _scalar_reason(node, target)
+
+
+def _shape_reason(node: fx.Node, target: OpOverload) -> str | None:
+    operands = _operands(node.args)
+    if any(tensor.numel() == 0 for tensor in (*operands, *tensor_values(node.meta.get("val")))):
+        return f"{target} has a tensor without elements"
+    if target._opname in _REDUCTIONS and operands[0].dim() == 0:
+        return f"{target} of a 0-d tensor is left to the library"
+    if target in (aten.any.dims, aten.all.dims) and [] in node.args:
+        return f"{target} over no dimensions is left to the library"
     return None
+
+
+def _dtype_reason(node: fx.Node, target: OpOverload) -> str | None:
+    place, selecting = _SELECTORS.get(target, (None, BOOL))
+    data = [argument for number, argument in enumerate(node.args) if number != place]
+    dtypes = {tensor.dtype for tensor in _operands(data)}
+    results = {tensor.dtype for tensor in tensor_values(node.meta.get("val"))}
+    selectors = _operands([node.args[place]]) if place is not None else []
+    wrong = [*(dtypes | results) - COMPILED[target], *{tensor.dtype for tensor in selectors} - selecting]
+    if wrong:
+        return f"{target} of {str(wrong[0]).removeprefix('torch.')} is left to the library"
+    if len(dtypes) > 1 or (dtypes and dtypes != results and target not in _CONVERSIONS):
+        return f"{target} has tensors of different dtypes"
+    return None
+
+
+def _scalar_reason(node: fx.Node, target: OpOverload) -> str | None:
+    """PyTorch refuses, or converts, a number that is none of the tensors' dtype."""
+    dtype = next((tensor.dtype for tensor in (*_operands(node.args), *tensor_values(node.meta.get("val")))), None)
+    if dtype is None or target._opname == "pow":
+        return None
+    for value in _numbers(node, target):
+        if not holds(dtype, value):
+            return f"{target} has a number, {value}, that is no {str(dtype).removeprefix('torch.')}"
+    return None
+
+
+def holds(dtype: torch.dtype, value: object) -> bool:
+    """Whether the number is one of the dtype: not rounded to an integer, and not too large."""
+    if isinstance(value, bool):
+        return True
+    if dtype.is_floating_point and isinstance(value, int | float):
+        return not math.isfinite(value) or abs(value) <= torch.finfo(dtype).max
+    if dtype == torch.bool or not isinstance(value, int):
+        return False
+    return torch.iinfo(dtype).min <= value <= torch.iinfo(dtype).max
+
+
+def _numbers(node: fx.Node, target: OpOverload) -> Iterator[object]:
+    """The numbers among the arguments that work on elements, unlike dimensions and sizes."""
+    for number, argument in enumerate(target._schema.arguments):
+        value = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
+        is_operand = "number" in str(argument.type) or "Tensor" in str(argument.type)
+        if is_operand and isinstance(value, int | float):
+            yield value
+
+
+def _operands(arguments: object) -> list[torch.Tensor]:
+    """The tensors among a node's arguments."""
+    nodes: list[fx.Node] = []
+    fx.map_arg(arguments, nodes.append)  # pyright: ignore[reportArgumentType]
+    return [tensor for node in nodes for tensor in tensor_values(node.meta.get("val"))]
+
+
+def unusual_tensor(graph: fx.Graph) -> torch.Tensor | None:
+    """The first tensor that MLIR's types can't describe: one of an unusual dtype, or not strided."""
+    tensors = (tensor for node in graph.nodes for tensor in tensor_values(node.meta.get("val")))
+    return next((one for one in tensors if one.layout != torch.strided or one.dtype not in DTYPES.values()), None)
 
 
 def tensor_values(value: object) -> Iterator[torch.Tensor]:

@@ -1,13 +1,15 @@
 """How ATen operations are taken apart before import, in PyTorch's own accumulation types.
 
-A decomposition is here for one of three reasons: torch-mlir lowers the operation in f64 (variance), or in 16 bits
-(sums), or to loops where simpler operations fuse better. What one ATen operation computes on bf16 or f16 is computed
+A decomposition is here for one of these reasons: torch-mlir lowers the operation in f64 (variance), or in 16 bits
+(sums), or to loops where simpler operations fuse better, or wrongly (common_dtype.py: operands and numbers of different
+dtypes). What one ATen operation computes on bf16 or f16 is computed
 in f32 and rounded once at the end, as PyTorch's kernels do; fusion-normalize then sees one rounding.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -15,12 +17,13 @@ import functorch.compile  # noqa: F401  (defines prims.fma, where PyTorch has it
 import torch
 from torch._decomp import get_decompositions
 
+from .common_dtype import NARROW, PROMOTIONS, promoted
+from .compiled_ops import SIGNED, holds
 from .eager_strides import keeping_strides
 from .foreach import foreach_decompositions
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
-NARROW = (torch.float16, torch.bfloat16)
 MEAN = 1  # of ATen's reductions of a loss: 0 none, 1 mean, 2 sum
 
 # PyTorch's own decompositions that compute in the accumulation type
@@ -54,7 +57,6 @@ _TAKEN = [
     aten.new_ones,
     aten.new_zeros,
     aten.nll_loss_forward,
-    aten.rsub,
     aten.sigmoid_backward,
     aten.silu_backward,
     aten.smooth_l1_loss,
@@ -74,7 +76,7 @@ def decomposition_table() -> dict[torch._ops.OperatorBase, Callable]:
     return {overload: keeping_strides(overload, function) for overload, function in table.items()}
 
 
-_OWN: dict[torch._ops.OpOverload, Callable] = {}
+_OWN: dict[torch._ops.OpOverload, Callable] = dict(PROMOTIONS)
 
 
 def _decomposes(*overloads: torch._ops.OpOverload) -> Callable[[Callable], Callable]:
@@ -136,9 +138,8 @@ def _moments(x: Tensor, dim: Sequence[int] | None, correction: float | None) -> 
     count = _count(x, dims)
     mean = aten.sum.dim_IntList(wide, dims, True) / count
     centred = wide - mean
-    divisor = max(count - (1 if correction is None else correction), 0)
     total = aten.sum.dim_IntList(centred * centred, dims, True)
-    return total / divisor if divisor else total * float("nan"), mean
+    return total / max(count - (1 if correction is None else correction), 0), mean
 
 
 def _drop(x: Tensor, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
@@ -239,26 +240,93 @@ def _batch_norm(
     return (y.to(x.dtype), *saved, new_mean, new_var)
 
 
+def _are_floats(x: Tensor, *others: Tensor) -> bool:
+    """Whether all are of one dtype, a floating-point one."""
+    return x.is_floating_point() and all(other.dtype == x.dtype for other in others)
+
+
+@_decomposes(aten.neg.default)
+def _neg(x: Tensor) -> Tensor:
+    """torch-mlir takes an integer through f32."""
+    if x.dtype not in SIGNED:
+        return NotImplemented
+    return torch.zeros((), dtype=x.dtype, device=x.device) - x
+
+
+@_decomposes(aten.reciprocal.default)
+def _reciprocal(x: Tensor) -> Tensor:
+    """torch-mlir asserts that no element is 0."""
+    if not x.is_floating_point():
+        return NotImplemented
+    return torch.ones((), dtype=x.dtype, device=x.device) / x
+
+
+@_decomposes(aten.lerp.Scalar)
+def _lerp_scalar(x: Tensor, y: Tensor, weight: float) -> Tensor:
+    if not _are_floats(x, y):
+        return NotImplemented
+    u, v = _wide(x), _wide(y)
+    return (u + weight * (v - u) if abs(weight) < 0.5 else v - (v - u) * (1 - weight)).to(x.dtype)
+
+
+@_decomposes(aten.lerp.Tensor)
+def _lerp_tensor(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    if not _are_floats(x, y, weight):
+        return NotImplemented
+    u, v, w = _wide(x), _wide(y), _wide(weight)
+    return torch.where(w.abs() < 0.5, u + w * (v - u), v - (v - u) * (1 - w)).to(x.dtype)
+
+
+@_decomposes(aten.unbind.int)
+def _unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
+    return [x.select(dim, number) for number in range(x.shape[dim])]
+
+
+@_decomposes(aten.split_with_sizes.default)
+def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
+    ends = itertools.accumulate(sizes)
+    return [aten.slice.Tensor(x, dim, end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+@_decomposes(aten.split.Tensor)
+def _split(x: Tensor, size: int, dim: int = 0) -> list[Tensor]:
+    extent = x.shape[dim]
+    if not size:
+        return NotImplemented
+    return [aten.slice.Tensor(x, dim, start, min(start + size, extent)) for start in range(0, max(extent, 1), size)]
+
+
+@_decomposes(aten.index.Tensor)
+def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Indices are int64 for torch-mlir."""
+    if not any(i is not None and i.dtype == torch.int32 for i in indices):
+        return NotImplemented
+    return aten.index.Tensor(x, [i.long() if i is not None and i.dtype == torch.int32 else i for i in indices])
+
+
 @_decomposes(aten.maximum.default)
 def _maximum(x: Tensor, y: Tensor) -> Tensor:
     """NaN wins, which torch-mlir's own lowering, a comparison, does not see to."""
-    if not x.is_floating_point():
-        return NotImplemented
+    if not _are_floats(x, y):
+        return promoted(aten.maximum.default, x, y)
     return torch.where((x > y) | (x != x), x, y)
 
 
 @_decomposes(aten.minimum.default)
 def _minimum(x: Tensor, y: Tensor) -> Tensor:
-    if not x.is_floating_point():
-        return NotImplemented
+    if not _are_floats(x, y):
+        return promoted(aten.minimum.default, x, y)
     return torch.where((x < y) | (x != x), x, y)
 
 
 @_decomposes(aten.clamp.default)
 def _clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
     """NaN stays: it is neither below nor above."""
-    if not x.is_floating_point():
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if not x.is_floating_point() or not all(holds(x.dtype, bound) for bound in bounds):
         return NotImplemented
+    if any(math.isnan(bound) for bound in bounds):
+        return torch.full_like(x, float("nan"))
     if min is not None:
         x = torch.where(x < min, torch.full((), min, dtype=x.dtype, device=x.device), x)
     return x if max is None else torch.where(x > max, torch.full((), max, dtype=x.dtype, device=x.device), x)
@@ -304,6 +372,16 @@ def _copy(x: Tensor, y: Tensor, non_blocking: bool = False) -> Tensor:
     if x.device != y.device:
         return NotImplemented
     return y.to(x.dtype).expand(x.shape).clone()
+
+
+@_decomposes(aten.clamp.Tensor)
+def _clamp_to_tensors(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """NaN stays, and is what a bound of NaN gives."""
+    if not x.is_floating_point():
+        return NotImplemented
+    if min is not None:
+        x = torch.maximum(x, min)
+    return x if max is None else torch.minimum(x, max)
 
 
 @_decomposes(aten.gelu.default)

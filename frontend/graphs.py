@@ -23,6 +23,7 @@ from ..driver.launchers import make_launcher
 from ..driver.options import Options, Settings
 from ..runtime.program import Program
 from ..targets.target import Target
+from .compiled_ops import unusual_tensor
 from .importer import Imported, import_graph, output_nodes, program_device
 
 log = logging.getLogger("mlir_fusion.frontend")
@@ -66,6 +67,10 @@ class GraphCompiler:
         reason = _left_out(graph)
         if reason is not None:
             log.warning("a graph is left to PyTorch: it calls %s", reason)
+            return _left_to_pytorch(graph)
+        unusual = unusual_tensor(graph.graph)
+        if unusual is not None:
+            log.warning("a graph is left to PyTorch: it has a tensor of %s, %s", unusual.dtype, unusual.layout)
             return _left_to_pytorch(graph)
         returned, kept = _keep_tensor_outputs(graph)
         constants = _constants_to_arguments(graph)

@@ -17,7 +17,7 @@ Make = Callable[[], Sequence[Tensor]]
 
 @dataclass(frozen=True)
 class Program:
-    """A function of tensors, and inputs for it; `tolerance` is relative to the largest element of the f64 result."""
+    """A function of tensors, and inputs for it; `tolerance` is relative to an element of the f64 result."""
 
     name: str
     function: Callable
