@@ -18,7 +18,7 @@ from ..targets.target import MIB, Target
 from .cache import Counts
 from .cached_stages import lowered
 from .errors import UserError
-from .kernel_code import KernelCompiler, NativeCode, PtxCode
+from .kernel_code import KernelCompiler, NativeCode, PtxCode, SimtCode
 from .levels import LEVELS, detect_level, nested_modules
 from .lower import lower
 from .options import Options
@@ -41,7 +41,7 @@ class Artifact:
     """A compiled program: `@main`, which the runtime walks, and the code of what it launches."""
 
     host: ir.Module
-    code: PtxCode | NativeCode
+    code: PtxCode | NativeCode | SimtCode
 
 
 def build(module: ir.Module, options: Options, counts: Counts | None = None) -> Artifact:

@@ -64,6 +64,13 @@ class NativeCode:
         return kernel.module.function(kernel.name, n_pointers)
 
 
+@dataclass(frozen=True, eq=False)
+class SimtCode:
+    """The kernels of a program for the checker, by the program's names: the `gpu.func`s themselves."""
+
+    kernels: dict[str, ir.Operation]
+
+
 _images: Memory[Entry] = Memory(MOST_KERNELS)
 _natives: Memory[NativeKernel] = Memory(MOST_KERNELS)
 
@@ -93,8 +100,11 @@ class KernelCompiler:
     counts: Counts
     disk: DiskCache | None
 
-    def compile(self, keys: dict[str, str]) -> PtxCode | NativeCode:
+    def compile(self, keys: dict[str, str]) -> PtxCode | NativeCode | SimtCode:
         """The code of the kernels with these names and keys."""
+        if self.target.kind == "simt":
+            # Not shared: what it finds is told at each kernel's own location
+            return SimtCode({name: op for nested in nested_modules(self.host) for name, op in kernels_in(nested)})
         if self.target.kind == "cpu":
             self._use_conversions()
             return NativeCode({name: self._get(_natives, name, key, self._native) for name, key in keys.items()})

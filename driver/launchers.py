@@ -10,13 +10,18 @@ from ..runtime.cuda_graph import GraphLauncher
 from ..runtime.launch import Launcher
 from ..runtime.native import NativeLauncher
 from .build import disk_cache
-from .kernel_code import NativeCode, PtxCode
+from .kernel_code import NativeCode, PtxCode, SimtCode
 from .options import Options
 
 
-def make_launcher(code: PtxCode | NativeCode, options: Options) -> Launcher:
+def make_launcher(code: PtxCode | NativeCode | SimtCode, options: Options) -> Launcher:
     """The launcher of a program's kernels."""
     if isinstance(code, NativeCode):
         return NativeLauncher(code)
+    if isinstance(code, SimtCode):
+        # Only now: most programs need no checker
+        from ..runtime.simt.launcher import SimtLauncher
+
+        return SimtLauncher(code.kernels)
     launcher = CudaLauncher(code.kernels, disk=disk_cache(options))
     return GraphLauncher(launcher) if options.cuda_graphs else launcher

@@ -21,7 +21,7 @@ import torch
 from .cubin import LinkingDriver, cubin_of
 from .disk_cache import DiskCache
 from .image import Entry, Image
-from .launch import Argument, Launch, Launched, Queue
+from .launch import Argument, Launch, Launched, Queue, new_tensor
 from .native import argument_type
 
 DEFAULT_SHARED_BYTES = 48 * 1024
@@ -109,6 +109,8 @@ class CudaLauncher:
         self._disk = disk
         self.synchronizes = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
         self._seen = threading.local()
+
+    allocate = staticmethod(new_tensor)
 
     def queue(self, device: torch.device) -> Queue:
         """PyTorch's current stream; also gives a thread that has not used CUDA yet its context."""

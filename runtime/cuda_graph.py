@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 
 from .cuda import CudaLauncher, Driver, Handle, NodeParameters, Packs
-from .launch import Argument, Launch, Launched, Queue
+from .launch import Argument, Launch, Launched, Queue, new_tensor
 
 Held = tuple[int, Sequence[Argument]]
 """A launch, by number, and its arguments."""
@@ -40,6 +40,8 @@ class HoldingQueue(Queue):
 
 class GraphLauncher:
     """Launches what `launcher` does, a stretch at a time. Safe to use from several threads, streams and devices."""
+
+    allocate = staticmethod(new_tensor)
 
     def __init__(self, launcher: CudaLauncher) -> None:
         """`launcher` says where kernels are, and launches the single ones."""

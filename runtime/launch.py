@@ -53,9 +53,20 @@ class Launcher(Protocol):
         """Where the kernels of the call that is starting go."""
         ...
 
+    def allocate(
+        self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device
+    ) -> torch.Tensor:
+        """A new tensor for what kernels write."""
+        ...
+
     def prepare(self, launch: Launch) -> Launched:
         """Does what can be done ahead; the function that is returned is called once a launch."""
         ...
+
+
+def new_tensor(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """PyTorch's: what a launcher's `allocate` is that needs nothing else."""
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 def is_pointer(parameter: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from .launch import Argument, Launch, Launched, Queue, is_pointer
+from .launch import Argument, Launch, Launched, Queue, is_pointer, new_tensor
 
 SCALARS: dict[str, type] = {
     "index": ctypes.c_int64,
@@ -44,6 +44,8 @@ class NativeLauncher:
 
     def __init__(self, code: NativeCode) -> None:
         self._code = code
+
+    allocate = staticmethod(new_tensor)
 
     def queue(self, device: torch.device) -> Queue:
         """There is none on the CPU."""

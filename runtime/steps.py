@@ -131,10 +131,10 @@ class Planner:
         if not memory.has_static_shape:
             raise ValueError(f"{op.location}: the host program allocates static sizes only, got {memory}")
         slot, shape, strides = self._root(op.results[0]), tuple(memory.shape), memref_strides(memory)
-        dtype, empty = dtype_of(memory.element_type), torch.empty_strided
+        dtype, allocate = dtype_of(memory.element_type), self._launcher.allocate
 
         def step(frame: Frame) -> None:
-            frame[slot] = empty(shape, strides, dtype=dtype, device=frame[DEVICE])
+            frame[slot] = allocate(shape, strides, dtype, frame[DEVICE])
 
         self.steps.append(step)
 

@@ -7,8 +7,8 @@ from an option, `Target.detect()` from the machine) and asked from then on. Noth
 Adding a GPU is adding a row to the table below: limits from the CUDA programming guide's table of compute
 capabilities, speeds and sizes from the data sheet of one typical product.
 
-`simt` stands for a GPU interpreted on the CPU: it has a GPU's limits, so that it takes the same schedules,
-but none of the units that only exist in hardware.
+`simt` stands for a GPU interpreted on the CPU (runtime/simt/): it has a GPU's limits, so that it takes the same
+schedules, but none of the units that only exist in hardware.
 """
 
 from __future__ import annotations

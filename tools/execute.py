@@ -9,12 +9,14 @@ import torch
 
 from ..dialects.mlir import ir
 from ..driver.build import Artifact, build
-from ..driver.errors import UserError
+from ..driver.cached_stages import full_text
+from ..driver.errors import UserError, diagnostic_at
 from ..driver.launchers import make_launcher
 from ..driver.levels import functions
 from ..driver.options import Options
 from ..runtime.dtypes import dtype_named, dtype_of
 from ..runtime.program import Program, Value
+from ..runtime.simt.errors import KernelError
 from ..runtime.steps import memref_strides
 
 LARGEST_INDEX = 2
@@ -23,7 +25,7 @@ LARGEST_INDEX = 2
 
 def run(module: ir.Module, variants: Sequence[Options], seed: int) -> str:
     """Calls `@main` compiled by the first options; by the second ones too, if any, to tell the difference."""
-    text = module.operation.get_asm(enable_debug_info=True)
+    text = full_text(module)
     results = []
     for options in variants:
         with module.context:
@@ -49,9 +51,18 @@ def _call(artifact: Artifact, options: Options, seed: int) -> list[Value]:
     inputs = random_inputs(artifact.host, seed, launcher.device_type)
     try:
         program = Program(artifact.host, launcher)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    return program(*inputs)
+    except (ValueError, KernelError) as error:
+        raise _as_user_error(error) from None
+    try:
+        return program(*inputs)
+    except KernelError as error:
+        raise _as_user_error(error) from None
+
+
+def _as_user_error(error: ValueError | KernelError) -> UserError:
+    if isinstance(error, KernelError):
+        return UserError(error.message, [diagnostic_at(error.location, error.message)])
+    return UserError(str(error))
 
 
 def _name(function: ir.Operation) -> str:

@@ -1,6 +1,7 @@
 """mlir-fusion: runs a program of MLIR text, and looks after options and caches.
 
     mlir-fusion run program.mlir --target=cpu                     each result's shape and checksum
+    mlir-fusion run program.mlir --target=simt                    the GPU's kernels, checked for races and the like
     mlir-fusion run program.mlir --target=cpu --compare=none      how far each is from the unfused program's
     mlir-fusion options [--markdown]                              every option: the table, or docs/options.md
     mlir-fusion cache info|clear                                  the folder of compiled code
@@ -30,7 +31,7 @@ from .command import Parser, run_command
 from .source import read_chunks, write_output
 
 NAME = "mlir-fusion"
-TARGETS = ("cpu", "cuda")
+TARGETS = ("cpu", "simt", "cuda")
 CACHE_ACTIONS = ("info", "clear")
 
 
@@ -143,11 +144,11 @@ def _options(target: str, fusion_type: str | None, enable: Sequence[str], disabl
 
 
 def _target(name: str) -> Target:
-    if name == "cpu":
-        return Target.parse("cpu")
+    if name != "cuda":
+        return Target.parse(name)
     target = Target.detect()
     if target.kind != "gpu":
-        raise UserError("no CUDA device that mlir-fusion can compile for; --target=cpu runs without one")
+        raise UserError("no CUDA device that mlir-fusion can compile for; targets cpu and simt need none")
     return target
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.passes.fusion_plan_memory import FusionPlanMemory
-from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue
+from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue, new_tensor
 from mlir_fusion.runtime.program import Program
 
 SIZE = 3
@@ -174,6 +174,7 @@ class StridedLauncher:
 
     device_type = "cpu"
     finish = None
+    allocate = staticmethod(new_tensor)
 
     def __init__(self, kernels: dict[str, Kernel]) -> None:
         self.kernels = kernels

@@ -8,7 +8,7 @@ import pytest
 import torch
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
-from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue
+from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue, new_tensor
 from mlir_fusion.runtime.program import Program
 
 Kernel = Callable[..., None]
@@ -19,6 +19,7 @@ class NumpyLauncher:
 
     device_type = "cpu"
     finish = None
+    allocate = staticmethod(new_tensor)
 
     def __init__(self, **kernels: tuple[Kernel, Sequence[tuple[int, str]]]) -> None:
         self.kernels = kernels
