@@ -4,6 +4,7 @@
 #   make test     lint, type check, lit and pytest; no GPU needed
 #
 # Others: make lint, make lit, make pytest, make test-long (random tests at full length), make clean,
+# make fuzz MINUTES=60 (new random PyTorch programs),
 # make coverage-ops (PyTorch's operator database; takes hours, and goes on where it stopped).
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long coverage-ops lint lit pytest clean
+.PHONY: demo test test-long fuzz coverage-ops lint lit pytest clean
 
 demo: $(READY)
 	$(BIN)/python bench/demo.py
@@ -41,6 +42,11 @@ lit: $(READY)
 
 pytest: $(READY)
 	$(BIN)/python -m pytest
+
+# Random programs, compared with eager PyTorch, for a while
+MINUTES ?= 60
+fuzz: $(READY)
+	$(BIN)/python test/python/fuzz.py $(MINUTES)
 
 test-long: $(READY)
 	MLIR_FUSION_TEST_LONG=1 $(BIN)/python -m pytest --durations=20 test/python

@@ -47,7 +47,7 @@ _LIST = {
         pow.Tensor_Scalar pow.Tensor_Tensor remainder.Scalar remainder.Tensor
         sinh.default cosh.default tan.default asin.default acos.default log10.default frac.default erfc.default
     """,
-    # (argmax and argmin of floats are not here: torch-mlir's don't find a NaN)
+    # (Not of floats: torch-mlir's argmax and argmin don't find a NaN. Not fmod: it rounds the quotient)
     SIGNED: "argmax.default argmin.default",
     # (torch-mlir crashes on a range of int8)
     FLOATS | WIDE: "arange.start_step",

@@ -93,6 +93,17 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in NARROW else x
 
 
+@_decomposes(aten.rsub.Scalar)
+def _rsub_scalar(x: Tensor, other: complex, alpha: complex = 1) -> Tensor:
+    """PyTorch's own makes the number an f32 tensor first, also where the difference is f64."""
+    return torch.neg(x if alpha == 1 else x * alpha) + other
+
+
+@_decomposes(aten.rsub.Tensor)
+def _rsub_tensor(x: Tensor, other: Tensor, alpha: complex = 1) -> Tensor:
+    return torch.sub(other, x, alpha=alpha)
+
+
 @_decomposes(aten.sum.dim_IntList)
 def _sum_dims(
     x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
