@@ -93,6 +93,15 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in NARROW else x
 
 
+@_decomposes(aten.where.self)
+def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """torch-mlir takes a choice between a value and itself for the value, whatever the condition's shape."""
+    shape = torch.broadcast_shapes(condition.shape, x.shape, y.shape)
+    if x.shape != y.shape or x.shape == shape:
+        return NotImplemented
+    return aten.where.self(condition, x.expand(shape), y.expand(shape))
+
+
 @_decomposes(aten.rsub.Scalar)
 def _rsub_scalar(x: Tensor, other: complex, alpha: complex = 1) -> Tensor:
     """PyTorch's own makes the number an f32 tensor first, also where the difference is f64."""

@@ -12,6 +12,8 @@ import mlir_fusion
 FOUND = {
     # The number was rounded to f32
     "rsub_f64": Program((Input((7,), "float64"),), (Step("rsub_scalar", (0,), (0.1,)),), (1,)),
+    # The result had the shape of the operand, not of the condition
+    "where_of_the_same": Program((Input((), "float32"), Input((1,), "float32")), (Step("where", (1, 0, 0)),), (2,)),
     # A copy of an argument that isn't contiguous, written in part
     "write_slice_of_transposed": Program(
         (Input((2, 5), "float32", "transposed"),), (Step("write_slice", (0, 0), (0, 0, 1, 1)),), (1,)

@@ -170,7 +170,6 @@ BUGS = [
     Bug("inner_reduction_block", skip_barrier, {"barrier"}),
     Bug("inner_reduction_block", fewer_threads, {"uninitialised", "incomplete"}),
     Bug("inner_reduction_block", shift_shared_store(1), {"bounds", "uninitialised"}),
-    Bug("inner_reduction_loop", drop_barrier, {"race", "uninitialised"}),
     Bug("inner_reduction_loop", shift_store(-1), {"bounds", "race", "incomplete"}),
     # Columns
     Bug("outer_reduction", drop_barrier, {"race", "uninitialised"}),
