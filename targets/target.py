@@ -122,7 +122,6 @@ SIMT = replace(
     SM_90,
     name="simt",
     kind="simt",
-    has_clusters=False,
     has_tma=False,
     has_wgmma=False,
     ptx_chip="",

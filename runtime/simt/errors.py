@@ -8,7 +8,16 @@ from typing import Literal
 from ...dialects.mlir import ir
 
 Kind = Literal[
-    "bounds", "alignment", "uninitialised", "incomplete", "race", "barrier", "shuffle", "assertion", "unsupported"
+    "bounds",
+    "alignment",
+    "uninitialised",
+    "incomplete",
+    "race",
+    "barrier",
+    "shuffle",
+    "launch",
+    "assertion",
+    "unsupported",
 ]
 MOST_CHARACTERS = 200
 

@@ -2,8 +2,8 @@
 
 A *lane* is a thread of the launch, numbered block by block, threads of a block in the order of their linear id. A
 *scope* is a set of lanes that a barrier can synchronise: a block, a cluster of blocks; the whole grid is one that
-nothing does. Each group of a scope counts its barriers: two accesses of different lanes are ordered if the smallest
-scope with both has passed a barrier in between.
+nothing does. Each group of a scope counts its barriers, arrivals and waits apart: what a lane did before it arrived
+is ordered with what lanes of its group do once they have waited for that arrival.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ AXES = {"x": 0, "y": 1, "z": 2}
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Groups of `size` lanes, and how many barriers each has passed."""
+    """Groups of `size` lanes, and at how many barriers each has arrived, and has waited."""
 
     size: int
-    epochs: Array
+    arrived: Array
+    waited: Array
+
+    @staticmethod
+    def of(size: int, groups: int) -> Scope:
+        """A scope whose groups have met no barrier yet."""
+        return Scope(size, np.zeros(groups, np.int32), np.zeros(groups, np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +47,20 @@ class Grid:
     def of(blocks: Size, threads: Size, cluster: int = 1) -> Grid:
         """The grid of a launch that starts now."""
         size, count = _product(threads), _product(blocks)
-        scopes = [Scope(size, np.zeros(count, np.int32))]
+        scopes = [Scope.of(size, count)]
         if cluster > 1:
-            scopes.append(Scope(size * cluster, np.zeros(count // cluster, np.int32)))
-        return Grid(blocks, threads, cluster, (*scopes, Scope(size * count, np.zeros(1, np.int32))))
+            scopes.append(Scope.of(size * cluster, count // cluster))
+        return Grid(blocks, threads, cluster, (*scopes, Scope.of(size * count, 1)))
 
     @property
     def block_size(self) -> int:
         """Threads of a block."""
         return _product(self.threads)
+
+    @property
+    def cluster_size(self) -> Size:
+        """Blocks of a cluster, by axis."""
+        return (self.cluster, 1, 1)
 
     @property
     def block_count(self) -> int:
@@ -61,13 +72,6 @@ class Grid:
         step = max(most_lanes // (self.block_size * self.cluster), 1) * self.cluster
         for first in range(0, self.block_count, step):
             yield Batch(self, first, min(step, self.block_count - first))
-
-    def synchronise(self, level: int, groups: Array) -> None:
-        """Counts a barrier of groups of a scope, which is one of all smaller scopes inside it."""
-        size = self.scopes[level].size
-        for scope in self.scopes[: level + 1]:
-            inside = size // scope.size
-            scope.epochs[(groups[:, None] * inside + np.arange(inside)).ravel()] += 1
 
     def place(self, lane: int) -> str:
         """A lane in words."""

@@ -15,16 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...dialects.mlir import ir
-from . import ops_arith, ops_gpu, ops_math, ops_memref, ops_scf, ops_vector
-from .compiler import Compiler
+from . import ops_arith, ops_cluster, ops_gpu, ops_math, ops_memref, ops_scf, ops_vector
+from .compiler import Compiler, unsupported
 from .elements import Array, Element
-from .grid import Batch, Grid
+from .errors import KernelError
+from .grid import Batch, Grid, Size
 from .memory import BASE, MemRef, Segment, check_complete, tracked
 from .ops_memref import declared, layout_of, span
 from .state import Active, State
 
 TABLE = {
     **ops_arith.OPS,
+    **ops_cluster.OPS,
     **ops_gpu.OPS,
     **ops_math.LLVM_OPS,
     **ops_math.OPS,
@@ -74,22 +76,26 @@ class Kernel:
         self._parameters = [
             _parameter(function, value, compiler, written is None or value in written) for value in arguments[:count]
         ]
+        self._cluster = _cluster_size(function)
         self._shared = list(_shared_memories(function, arguments[count:], compiler))
 
-    def run(self, grid: Grid, arguments: Sequence[int | float], shared_bytes: int, written: Written) -> None:
+    def run(
+        self, blocks: Size, threads: Size, arguments: Sequence[int | float], shared_bytes: int, written: Written
+    ) -> None:
         """Runs all blocks; raises the first KernelError. Memory arguments are addresses in this process."""
+        if blocks[0] % self._cluster:
+            raise KernelError("launch", self._function, f"{blocks[0]} blocks are no whole clusters of {self._cluster}")
+        grid = Grid.of(blocks, threads, self._cluster)
         given = _arguments(self._parameters, arguments, self._granule, grid, written)
+        dynamic = SharedMemory(shared_bytes, (shared_bytes,), (1,), ops_gpu.BYTE, BASE)
         with np.errstate(all="ignore"):
             for batch in grid.batches(MOST_LANES):
-                frame = self._template.copy()
-                state = State(frame, Active(batch), self._granule, shared_bytes)
-                for slot, value in zip(self._body.arguments, given, strict=False):
-                    frame[slot] = value
-                for slot, memory in zip(self._body.arguments[len(given) :], self._shared, strict=True):
-                    frame[slot] = memory.allocate(batch, self._granule)
-                dynamic = SharedMemory(shared_bytes, (shared_bytes,), (1,), ops_gpu.BYTE, BASE)
-                state.memories[ops_gpu.DYNAMIC_MEMORY] = dynamic.allocate(batch, self._granule)
+                shared = [memory.allocate(batch, self._granule) for memory in (*self._shared, dynamic)]
+                state = State(self._template.copy(), Active(batch), self._granule, shared)
+                for slot, value in zip(self._body.arguments, [*given, *shared[:-1]], strict=True):
+                    state.frame[slot] = value
                 self._body.run(state)
+                ops_cluster.check_end(state)
         for number, (parameter, memory) in enumerate(zip(self._parameters, given, strict=True)):
             if parameter.is_written and isinstance(memory, MemRef):
                 check_complete(self._function, number, memory)
@@ -117,6 +123,15 @@ def _index_bits(function: ir.Operation) -> int:
     attributes = function.parent.attributes
     found = re.search(r"index = (\d+)", str(attributes["dlti.dl_spec"]) if "dlti.dl_spec" in attributes else "")
     return int(found[1]) if found else 64
+
+
+def _cluster_size(function: ir.Operation) -> int:
+    if "known_cluster_size" not in function.attributes:
+        return 1
+    x, *others = ir.DenseI32ArrayAttr(function.attributes["known_cluster_size"])
+    if others != [1, 1]:
+        raise unsupported(function, "no clusters that are not along x", "grid.py")
+    return x
 
 
 def _parameter(function: ir.Operation, value: ir.Value, compiler: Compiler, is_written: bool) -> Parameter:

@@ -16,7 +16,6 @@ import torch
 from ...dialects.mlir import ir
 from ..launch import Argument, Launch, Launched, Queue
 from .elements import Array
-from .grid import Grid
 from .kernel import Kernel
 from .memory import BASE, POISON
 
@@ -56,7 +55,7 @@ class SimtLauncher:
         kernel = self._kernel(launch.kernel)
 
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
-            kernel.run(Grid.of(launch.grid, launch.block), arguments, launch.shared_bytes, self._written)
+            kernel.run(launch.grid, launch.block, arguments, launch.shared_bytes, self._written)
 
         return launched
 

@@ -13,7 +13,6 @@ from .grid import AXES, WARP, Batch
 from .memory import report
 from .state import State
 
-DYNAMIC_MEMORY = "dynamic shared memory"
 BYTE = element_named("i8")
 
 
@@ -53,14 +52,17 @@ def _warp_place(read: Callable[[Array], Array]) -> Build:
     return build
 
 
-def barrier(level: int) -> Build:
-    """A barrier of all threads of a scope's groups: all of them, or none, must reach it."""
+def barrier(level: int, arrives: bool = True, waits: bool = True) -> Build:
+    """A barrier of a scope, or a half of one: all threads of a group, or none, must reach it."""
 
     def build(compiler: Compiler, op: ir.Operation) -> Step:
         def step(state: State) -> None:
-            grid = state.batch.grid
-            groups = _whole_groups(state, op, grid.scopes[level].size)
-            grid.synchronise(level, groups)
+            scopes = state.batch.grid.scopes
+            # A cluster of one block has no scope of its own
+            scope = scopes[min(level, len(scopes) - 2)]
+            groups = _whole_groups(state, op, scope.size)
+            scope.arrived[groups] += arrives
+            scope.waited[groups] += waits
 
         return step
 
@@ -134,7 +136,7 @@ def _dynamic_shared_memory(compiler: Compiler, op: ir.Operation) -> Step:
     result = compiler.define(op.results[0])
 
     def step(state: State) -> None:
-        state.frame[result] = state.memories[DYNAMIC_MEMORY]
+        state.frame[result] = state.shared[-1]
 
     return step
 
@@ -144,6 +146,9 @@ OPS: Table = {
     "gpu.block_id": _place(lambda batch, axis: batch.block_id(axis)),
     "gpu.block_dim": _place(lambda batch, axis: batch.grid.threads[axis]),
     "gpu.grid_dim": _place(lambda batch, axis: batch.grid.blocks[axis]),
+    "gpu.cluster_id": _place(lambda batch, axis: batch.block_id(axis) // batch.grid.cluster_size[axis]),
+    "gpu.cluster_block_id": _place(lambda batch, axis: batch.block_id(axis) % batch.grid.cluster_size[axis]),
+    "gpu.cluster_dim_blocks": _place(lambda batch, axis: batch.grid.cluster_size[axis]),
     "gpu.lane_id": _warp_place(lambda thread: thread % WARP),
     "gpu.subgroup_id": _warp_place(lambda thread: thread // WARP),
     "gpu.barrier": barrier(0),

@@ -1,12 +1,14 @@
 """Who accessed memory last, as far as it matters to whether a later access is ordered with it.
 
 Memory is looked at in *granules*, the smallest elements that a kernel accesses. For each granule, the last lane that
-accessed it is kept, with the epochs of its groups then, and for each scope whether other parts of the same group
-accessed it in that epoch too. That is enough to tell whether any earlier access of another lane is not ordered with
+accessed it is kept, with the arrivals of its groups then, and for each scope whether other parts of the same group
+accessed it in that interval too. That is enough to tell whether any earlier access of another lane is not ordered with
 one now: had its group passed a barrier since, it would be.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -32,19 +34,18 @@ class Accesses:
         result = np.zeros(len(where), bool)
         if not (last >= 0).any():
             return result
-        for level in range(len(self._scopes)):
-            result |= self._same_interval(level, where, last, lanes) & self._by_others(level, where, last, lanes)
+        for level, is_open in self._open(where, last, lanes):
+            result |= is_open & self._by_others(level, where, last, lanes)
         return result
 
     def note(self, where: Array, lanes: Array) -> None:
         """Adds accesses of `where` by `lanes`, which happen at the same time."""
         last = self._lane[where]
-        was_touched = bool((last >= 0).any())
-        for level, scope in enumerate(self._scopes):
-            if was_touched:
-                others = self._same_interval(level, where, last, lanes) & self._by_others(level, where, last, lanes)
-                self._shared[level][where] = others
-            self._epochs[level][where] = scope.epochs[lanes // scope.size]
+        if (last >= 0).any():
+            for level, is_open in list(self._open(where, last, lanes)):
+                self._shared[level][where] = is_open & self._by_others(level, where, last, lanes)
+        for scope, epochs in zip(self._scopes, self._epochs, strict=True):
+            epochs[where] = scope.arrived[lanes // scope.size]
         self._lane[where] = lanes
         lost = self._lane[where] != lanes
         if lost.any():
@@ -57,11 +58,17 @@ class Accesses:
             together = (last // scope.size == lanes // scope.size) & self._differ(level, last, lanes)
             self._shared[level][where[together]] = True
 
-    def _same_interval(self, level: int, where: Array, last: Array, lanes: Array) -> Array:
-        """Whether the last access was in the lane's group, which has passed no barrier since."""
-        scope = self._scopes[level]
-        group = lanes // scope.size
-        return (last >= 0) & (last // scope.size == group) & (self._epochs[level][where] == scope.epochs[group])
+    def _open(self, where: Array, last: Array, lanes: Array) -> Iterator[tuple[int, Array]]:
+        """For each scope: whether the last access was in the lane's group, and nothing orders the two.
+
+        A barrier of a larger scope orders as well, so the largest one comes first.
+        """
+        is_open = last >= 0
+        for level in reversed(range(len(self._scopes))):
+            scope = self._scopes[level]
+            group = lanes // scope.size
+            is_open = is_open & (last // scope.size == group) & (self._epochs[level][where] >= scope.waited[group])
+            yield level, is_open
 
     def _by_others(self, level: int, where: Array, last: Array, lanes: Array) -> Array:
         return self._shared[level][where] | self._differ(level, last, lanes)

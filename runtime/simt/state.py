@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...dialects.mlir import ir
 from .grid import Array, Batch
 
 if TYPE_CHECKING:
@@ -73,9 +74,10 @@ class State:
     active: Active
     granule: int
     """Bytes of the smallest element that the kernel accesses."""
-    shared_bytes: int
-    memories: dict[object, MemRef] = field(default_factory=dict)
-    """Memory that exists once a block, or once a thread, by what declares it."""
+    shared: list[MemRef]
+    """Memory that each block has: the function's attributions in order, and last what the launch asked for."""
+    remote: list[tuple[ir.Operation, Array, Array]] = field(default_factory=list)
+    """Accesses of other blocks' shared memory: the operation, clusters, and how often these had arrived."""
 
     @property
     def batch(self) -> Batch:

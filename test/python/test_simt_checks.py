@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mlir_fusion.runtime.simt.errors import KernelError
-from mlir_fusion.runtime.simt.grid import Grid
 from test_simt_ops import kernel
 
 SHARED = "memref<64xi32, #gpu.address_space<workgroup>>"
 HEADER = "gpu.func @k(%x: memref<256xi32>, %y: memref<256xi32>)"
 
 
-def launch(body: str, blocks: int = 1, threads: int = 64, shared: str = "", shared_bytes: int = 0) -> np.ndarray:
+def launch(
+    body: str, blocks: int = 1, threads: int = 64, shared: str = "", shared_bytes: int = 0, attributes: str = ""
+) -> np.ndarray:
     """Runs a kernel of %x, which holds 0, 1, ..., and %y; y, or the first finding."""
-    code = f"""{HEADER} {shared} kernel {{
+    code = f"""{HEADER} {shared} kernel {attributes} {{
       %t = gpu.thread_id x
       %b = gpu.block_id x
       %n = gpu.block_dim x
@@ -31,7 +32,7 @@ def launch(body: str, blocks: int = 1, threads: int = 64, shared: str = "", shar
     }}"""
     x, y = np.arange(256, dtype=np.int32), np.full(256, -1, np.int32)
     arguments = [x.ctypes.data, y.ctypes.data]
-    kernel(code).run(Grid.of((blocks, 1, 1), (threads, 1, 1)), arguments, shared_bytes, lambda *_: None)
+    kernel(code).run((blocks, 1, 1), (threads, 1, 1), arguments, shared_bytes, lambda *_: None)
     return y
 
 
@@ -215,12 +216,12 @@ def test_many_blocks_run_in_batches() -> None:
       EXTRA
       gpu.return
     }"""
-    grid = Grid.of((1024, 1, 1), (256, 1, 1))
-    kernel(code.replace("EXTRA", "")).run(grid, [x.ctypes.data, y.ctypes.data], 0, lambda *_: None)
+    grid = (1024, 1, 1), (256, 1, 1)
+    kernel(code.replace("EXTRA", "")).run(*grid, [x.ctypes.data, y.ctypes.data], 0, lambda *_: None)
     assert (x == y).all()
     first = "%z = arith.constant 0 : index\n%w = memref.load %y[%z] : memref<262144xi32>"
     with pytest.raises(KernelError, match="race"):
-        kernel(code.replace("EXTRA", first)).run(grid, [x.ctypes.data, y.ctypes.data], 0, lambda *_: None)
+        kernel(code.replace("EXTRA", first)).run(*grid, [x.ctypes.data, y.ctypes.data], 0, lambda *_: None)
 
 
 def test_memory_that_overlaps_is_one() -> None:
@@ -232,9 +233,70 @@ def test_memory_that_overlaps_is_one() -> None:
       memref.store %v, %y[%i] : memref<256xi32>
       gpu.return
     }}"""
-    grid = Grid.of((1, 1, 1), (256, 1, 1))
-    kernel(code).run(grid, [memory.ctypes.data, memory.ctypes.data], 0, lambda *_: None)
+    grid = (1, 1, 1), (256, 1, 1)
+    kernel(code).run(*grid, [memory.ctypes.data, memory.ctypes.data], 0, lambda *_: None)
     with pytest.raises(KernelError, match="writes what another thread reads"):
-        kernel(code).run(
-            Grid.of((1, 1, 1), (256, 1, 1)), [memory.ctypes.data, memory.ctypes.data + 4], 0, lambda *_: None
-        )
+        kernel(code).run(*grid, [memory.ctypes.data, memory.ctypes.data + 4], 0, lambda *_: None)
+
+
+def to_the_next_block(start: str = "ARRIVE\nWAIT", end: str = "ARRIVE\nWAIT", rank: str = "%next") -> str:
+    """Each thread writes its number to the next block of its cluster of 4, and then reads what it was sent."""
+    code = f"""
+      {start}
+      %rank = gpu.cluster_block_id x
+      %c4 = arith.constant 4 : index
+      %more = arith.addi %rank, %c1 : index
+      %next = arith.remui %more, %c4 : index
+      %base = memref.extract_aligned_pointer_as_index %s : {SHARED} -> index
+      %bytes = arith.muli %t, %c4 : index
+      %place = arith.addi %base, %bytes : index
+      %number = arith.index_castui %place : index to i64
+      %here = llvm.inttoptr %number : i64 to !llvm.ptr<3>
+      %to = arith.index_castui {rank} : index to i32
+      %there = nvvm.mapa %here, %to : !llvm.ptr<3> -> !llvm.ptr<7>
+      llvm.store %v, %there : i32, !llvm.ptr<7>
+      {end}
+      %w = memref.load %s[%t] : {SHARED}
+      memref.store %w, %y[%i] : memref<256xi32>
+    """
+    return code.replace("ARRIVE", "nvvm.cluster.arrive {aligned}").replace("WAIT", "nvvm.cluster.wait {aligned}")
+
+
+IN_CLUSTERS = {"blocks": 4, "shared": IN_SHARED, "attributes": "attributes {known_cluster_size = array<i32: 4, 1, 1>}"}
+
+
+def test_blocks_of_a_cluster_write_to_each_other() -> None:
+    y = launch(to_the_next_block(), **IN_CLUSTERS)
+    assert y.tolist() == [(i - 64) % 256 for i in range(256)]
+    halves = to_the_next_block(end="ARRIVE\n%z = arith.addi %t, %t : index\nWAIT")
+    assert launch(halves, **IN_CLUSTERS).tolist() == y.tolist()
+
+
+def test_a_cluster_waits_before_and_after() -> None:
+    assert "may not have started" in finding(to_the_next_block(start=""), **IN_CLUSTERS)
+    assert "reads what another thread writes" in finding(to_the_next_block(end="ARRIVE"), **IN_CLUSTERS)
+    assert "reads what another thread writes" in finding(to_the_next_block(end="gpu.barrier"), **IN_CLUSTERS)
+    last = to_the_next_block().replace(f"%w = memref.load %s[%t] : {SHARED}", "%w = arith.constant 1 : i32")
+    assert launch(last, **IN_CLUSTERS)[0] == 1
+    unfinished = last.rpartition("nvvm.cluster.wait {aligned}")
+    assert "may have ended" in finding(unfinished[0] + unfinished[2], **IN_CLUSTERS)
+
+
+def test_a_cluster_has_so_many_blocks() -> None:
+    assert finding(to_the_next_block(rank="%more"), **IN_CLUSTERS).startswith("bounds: out of bounds: block 4 of a ")
+    assert finding(to_the_next_block(), **{**IN_CLUSTERS, "blocks": 3}).startswith("launch: 3 blocks are no whole cl")
+
+
+def test_what_a_block_ordered_stays_ordered_between_halves() -> None:
+    """A barrier of the block between a cluster's arrival and its wait."""
+    code = f"""
+      nvvm.cluster.arrive {{aligned}}
+      memref.store %v, %s[%t] : {SHARED}
+      gpu.barrier
+      %r = arith.subi %c63, %t : index
+      %w = memref.load %s[%r] : {SHARED}
+      nvvm.cluster.wait {{aligned}}
+      memref.store %w, %y[%i] : memref<256xi32>
+    """
+    assert launch(code, **IN_CLUSTERS)[:2].tolist() == [63, 62]
+    assert finding(code.replace("gpu.barrier", ""), **IN_CLUSTERS).startswith("race: ")

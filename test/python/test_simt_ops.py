@@ -13,7 +13,6 @@ from gpu_code import parse
 from mlir_fusion.driver.levels import nested_modules
 from mlir_fusion.passes.split_kernels import kernels_in
 from mlir_fusion.runtime.simt.errors import KernelError
-from mlir_fusion.runtime.simt.grid import Grid
 from mlir_fusion.runtime.simt.kernel import Kernel
 
 DTYPES = {
@@ -42,7 +41,7 @@ def apply(code: str, inputs: Sequence[torch.Tensor], types: Sequence[str], resul
       {code}
       memref.store %r, %m{last}[%t] : {memories[last]}
       gpu.return
-    }}""").run(Grid.of((1, 1, 1), (count, 1, 1)), [t.data_ptr() for t in (*inputs, output)], 0, lambda *_: None)
+    }}""").run((1, 1, 1), (count, 1, 1), [t.data_ptr() for t in (*inputs, output)], 0, lambda *_: None)
     return output
 
 
