@@ -59,7 +59,15 @@ def _split(a: Array) -> tuple[Array, Array]:
     return high, a - high
 
 
-INTRINSICS: dict[str, Callable[..., Array]] = {"llvm.nvvm.div.full": np.divide}
+def _flushed(x: Array) -> Array:
+    """Numbers below the normal ones are 0."""
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(np.zeros_like(x), x), x)
+
+
+INTRINSICS: dict[str, Callable[..., Array]] = {
+    "llvm.nvvm.div.full": np.divide,
+    "llvm.nvvm.ex2.approx.ftz.f": lambda x: _flushed(np.exp2(_flushed(x))),
+}
 
 
 def _intrinsic(compiler: Compiler, op: ir.Operation) -> Step:

@@ -27,6 +27,11 @@ def drop_barrier(module: ir.Module) -> None:
     find(module, "gpu.barrier")[-1].erase()
 
 
+def drop_wait(module: ir.Module) -> None:
+    """Blocks of a cluster don't wait, the last time they do, for what they write to each other."""
+    find(module, "nvvm.cluster.wait")[-1].erase()
+
+
 def skip_barrier(module: ir.Module) -> None:
     """Thread 0 goes past the last barrier."""
     (*_, barrier) = find(module, "gpu.barrier")
@@ -144,6 +149,7 @@ PROGRAMS = {
         Program("inner_reduction_warp", lambda x: torch.softmax(x, -1), lambda: (rand(15, 100),)),
         Program("inner_reduction_block", lambda x: torch.softmax(x, -1), lambda: (rand(3, 4096),)),
         Program("inner_reduction_loop", lambda x: torch.softmax(x, -1), lambda: (rand(2, 50257),)),
+        Program("inner_reduction_cluster", lambda x: torch.softmax(x, -1), lambda: (rand(2, 32768),)),
         Program("outer_reduction", lambda x: x.sum(0), lambda: (rand(333, 24),)),
         Program("row_and_column", rows_and_columns, lambda: (rand(800, 33),)),
         Program("generic", lambda x: x[:, ::2].sum(-1), lambda: (rand(13, 50),)),
@@ -178,6 +184,8 @@ BUGS = [
     Bug("inner_reduction_block", fewer_threads, {"uninitialised", "incomplete"}),
     Bug("inner_reduction_block", shift_shared_store(1), {"bounds", "uninitialised"}),
     Bug("inner_reduction_loop", shift_store(-1), {"bounds", "race", "incomplete"}),
+    Bug("inner_reduction_cluster", drop_wait, {"race", "uninitialised"}),
+    Bug("inner_reduction_cluster", fewer_threads, {"uninitialised", "incomplete"}),
     # Columns
     Bug("outer_reduction", drop_barrier, {"race", "uninitialised"}),
     Bug("outer_reduction", shift_shared_store(4), {"bounds", "race", "uninitialised"}),
