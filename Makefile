@@ -18,7 +18,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test test-long fuzz coverage-ops lint lit pytest clean
 
 demo: $(READY)
-	$(BIN)/python bench/demo.py
+	@$(BIN)/python bench/demo.py
 
 test: lint lit pytest
 
@@ -26,11 +26,12 @@ test: lint lit pytest
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; say which: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	if $(PYTHON) -c 'import torch; v = tuple(map(int, torch.__version__.split(".")[:2])); assert v >= (2, 10)' 2>/dev/null; \
+	@echo "Setting up $(VENV): downloads PyTorch, torch-mlir and what tests need; this takes minutes, once"
+	@if $(PYTHON) -c 'import torch; v = tuple(map(int, torch.__version__.split(".")[:2])); assert v >= (2, 10)' 2>/dev/null; \
 	  then $(PYTHON) -m venv --system-site-packages $(VENV); \
 	  else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet "$(TORCH)"; fi
-	$(BIN)/python -m pip install --quiet -e ".[test,dev]"
-	touch $@
+	@$(BIN)/python -m pip install --quiet -e ".[test,dev]"
+	@touch $@
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 
 from ..dialects.mlir import ir
-from ..passes.pass_base import check_choice
 from ..runtime.disk_cache import DiskCache, cache_folder
 from ..targets import nvptx
 from ..targets.lowering import translate
@@ -20,7 +19,7 @@ from .cached_stages import lowered
 from .errors import UserError
 from .kernel_code import KernelCompiler, NativeCode, PtxCode, SimtCode
 from .levels import LEVELS, detect_level, nested_modules
-from .lower import lower
+from .lower import check_stage, lower
 from .options import Options
 from .runner import Instruments, print_module
 
@@ -73,20 +72,13 @@ def emit_text(
     if emit is None and LEVELS.index(detect_level(module)) > LEVELS.index("region"):
         return print_module(module.operation, generic)
     stage = emit or "region"
-    _check_emit(stage, target)
+    check_stage(stage, target.name, BY_KIND[target.kind])
     if stage not in MACHINE_CODE:
         lower(module, options, stage, instruments)
         return print_module(module.operation, generic)
     lower(module, options, "nvvm", instruments)
     ptx = _ptx(module, target)
     return ptx if stage == "ptx" else _cubin(ptx, target)
-
-
-def _check_emit(stage: str, target: Target) -> None:
-    try:
-        check_choice(f"stage of target {target.name}", stage, BY_KIND[target.kind])
-    except ValueError as error:
-        raise UserError(str(error)) from None
 
 
 def _ptx(module: ir.Module, target: Target) -> str:

@@ -28,6 +28,18 @@ class Count:
     """Those of the hits that came from the disk."""
 
 
+class CountTable(dict[str, Count]):
+    """Counts by stage; printed, a table."""
+
+    def __repr__(self) -> str:
+        """A line a stage."""
+        lines = [f"{'stage':<10}{'hits':>8}{'of disk':>9}{'misses':>8}"]
+        lines += [f"{name:<10}{one.hits:>8}{one.disk_hits:>9}{one.misses:>8}" for name, one in self.items()]
+        return "\n".join(lines) + "\n"
+
+    __str__ = __repr__
+
+
 class Counts:
     """The counts of one compiled program, or of the whole process."""
 
@@ -48,10 +60,10 @@ class Counts:
             old = self._counts[stage]
             self._counts[stage] = Count(old.hits, old.misses + 1, old.disk_hits)
 
-    def table(self) -> dict[str, Count]:
+    def table(self) -> CountTable:
         """By stage."""
         with self._lock:
-            return dict(self._counts)
+            return CountTable(self._counts)
 
 
 class Memory(Generic[Made]):

@@ -19,7 +19,7 @@ from ..targets.target import Target
 from .cache import Counts, Memory
 from .fingerprint import code_generator, compiler, digest
 from .kernel_code import kernel_keys
-from .levels import LEVELS, detect_level
+from .levels import LEVELS, check_nested, detect_level
 from .lower import lower
 from .options import Affected, Options
 
@@ -50,11 +50,14 @@ def forget_stages() -> None:
 
 def lowered(module: ir.Module, options: Options, counts: Counts, disk: DiskCache | None) -> Lowered:
     """`module`, which is left as it is or changed, at stage gpu."""
+    target = Target.parse(options.target)
+    with module.context:
+        check_nested(module, target)
     level = detect_level(module)
     steps = [step for step in STEPS if LEVELS.index(step[1]) > LEVELS.index(level)]
     text = full_text(module)
     # For the CPU, other machines that share the folder have other code
-    key = digest(_key("program", text, options, "codegen"), code_generator(Target.parse(options.target).kind))
+    key = digest(_key("program", text, options, "codegen"), code_generator(target.kind))
 
     def make() -> Lowered:
         found = _from_disk(disk, key)
@@ -62,7 +65,7 @@ def lowered(module: ir.Module, options: Options, counts: Counts, disk: DiskCache
             _note_hits(steps, counts, from_disk=True)
             return found
         walked = _walk(module, text, steps, options, counts)
-        return Lowered(walked, kernel_keys(ir.Module.parse(walked, module.context), Target.parse(options.target)))
+        return Lowered(walked, kernel_keys(ir.Module.parse(walked, module.context), target))
 
     result, was_there = _programs.get_or_make(key, make)
     if was_there:

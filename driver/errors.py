@@ -39,7 +39,7 @@ class Diagnostic:
         return replace(self, file=file, notes=tuple(note.renamed(old, new) for note in self.notes))
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """The program, the pipeline or an option is wrong."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
@@ -53,7 +53,7 @@ class UserError(Exception):
 
 
 @dataclass
-class InternalError(Exception):
+class InternalError(RuntimeError):
     """We failed, not the user."""
 
     stage: str

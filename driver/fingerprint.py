@@ -35,12 +35,12 @@ def digest(*parts: str) -> str:
 @cache
 def compiler() -> str:
     """What turns a program into kernels: this package's source, and the packages' versions."""
-    return digest(_source(), *(f"{name} {_version(name)}" for name in PACKAGES))
+    return digest(_source(), *(f"{name} {package_version(name)}" for name in PACKAGES))
 
 
 def versions() -> dict[str, str]:
     """What the text of a compiled program, and the code in it, belong to."""
-    return {name: _version(name) for name in ("mlir-fusion", "torch-mlir")}
+    return {name: package_version(name) for name in ("mlir-fusion", "torch-mlir")}
 
 
 @cache
@@ -63,7 +63,8 @@ def _packages(root: Path) -> Iterable[Path]:
     return (root / name for name in FOLDERS)
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """Of an installed package; "none" if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

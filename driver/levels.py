@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
-from .errors import Diagnostic, diagnostic_at
+from ..targets.target import Target
+from .errors import Diagnostic, UserError, diagnostic_at
 
 LEVELS = ("torch", "import", "linalg", "region", "segment", "schedule", "kernel", "gpu", "nvvm", "llvm")
 """The forms in order; the last two are alternatives."""
 
 NESTED = ("gpu.module", "builtin.module")
+KERNELS = "kernels"
+"""The nested module's name."""
+ONE_A_CHUNK = "with lines of // ----- between the modules of a file, --split-input-file takes them one by one"
 
 
 def detect_level(module: ir.Module) -> str:
@@ -35,6 +39,27 @@ def first_illegal(module: ir.Module, allowed: Sequence[str], device: Sequence[st
     return None
 
 
+def check_nested(module: ir.Module, target: Target) -> None:
+    """UserError at the first nested module that isn't the kernels of a program for this target."""
+    found = _first_misplaced(module, target)
+    if found is not None:
+        raise UserError("the module can't be compiled", [found])
+
+
+def _first_misplaced(module: ir.Module, target: Target) -> Diagnostic | None:
+    for nested in nested_modules(module):
+        if nested.name == "builtin.module" and _symbol(nested) != KERNELS:
+            return diagnostic_at(nested.location, f"a module can't stand inside a module; {ONE_A_CHUNK}")
+        for inner in nested.regions[0].blocks[0].operations:
+            if inner.operation.name in NESTED:
+                return diagnostic_at(inner.operation.location, "kernels are in one module, which holds no other")
+        for_cpu = nested.name == "builtin.module"
+        if for_cpu != (target.kind == "cpu"):
+            place = "the CPU" if for_cpu else "a GPU"
+            return diagnostic_at(nested.location, f"kernels for {place}, which target {target.name} can't take")
+    return None
+
+
 def functions(module: ir.Module) -> Iterator[ir.Operation]:
     """The functions of the module that have a body, those of nested modules apart."""
     for op in module.body.operations:
@@ -54,6 +79,10 @@ def nested_modules(module: ir.Module) -> Iterator[ir.Operation]:
     for op in module.body.operations:
         if op.operation.name in NESTED:
             yield op.operation
+
+
+def _symbol(op: ir.Operation) -> str | None:
+    return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else None
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

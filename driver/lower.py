@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..dialects.mlir import ir
-from ..passes.pass_base import check_choice
+from ..passes.pass_base import nearest
+from ..targets.target import Target
 from .errors import Diagnostic, UserError
-from .levels import LEVELS, detect_level, first_illegal
+from .levels import LEVELS, check_nested, detect_level, first_illegal
 from .options import Options
 from .runner import QUIET, Instruments, run_stage
 from .stages import Stage, stages
@@ -41,7 +43,9 @@ def run(module: ir.Module, stage: Stage, instruments: Instruments) -> None:
 def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Stage]:
     """The stages that lead from where `module` is to `emit`; UserError if it is past that."""
     plan = stages(options)
-    _check_stage(emit, plan, options)
+    check_stage(emit, options.target, [stage.name for stage in plan])
+    with module.context:
+        check_nested(module, Target.parse(options.target))
     level = detect_level(module)
     first = _after("import" if level == "linalg" else level, plan)
     last = _after(emit, plan)
@@ -50,11 +54,11 @@ def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Sta
     return list(plan[first:last])
 
 
-def _check_stage(emit: str, plan: tuple[Stage, ...], options: Options) -> None:
-    try:
-        check_choice(f"stage of target {options.target}", emit, [stage.name for stage in plan])
-    except ValueError as error:
-        raise UserError(str(error)) from None
+def check_stage(stage: str, target: str, known: Sequence[str]) -> None:
+    """UserError unless the target has this stage: what it is called may be another target's."""
+    if stage not in known:
+        near = nearest(stage, known)
+        raise UserError(f"target {target} has no stage {stage!r}{near}; its stages: {', '.join(known)}")
 
 
 def _after(level: str, plan: tuple[Stage, ...]) -> int:

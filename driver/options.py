@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ..passes.legality import DEFAULT_MAX_REGION_OPS, LARGEST_MAX_REGION_OPS
 from ..passes.pass_base import parse_scalar, print_value, unknown
 from ..targets.target import TARGETS
+from .environment import warn_of_unknown
 
 FUSION_TYPES = ("consecutive", "dataflow", "none")
 MATMUL = ("off", "on", "auto")
@@ -197,7 +198,7 @@ class Options:
         defaults: Options | None = None,
     ) -> Options:
         """Defaults, then settings: a fusion type or target of None says nothing."""
-        settings = Settings.read(enable, disable, fusion_type=fusion_type, target=target)
+        settings = Settings.read(enable, disable, values={"fusion_type": fusion_type, "target": target})
         return settings.apply(defaults or cls())
 
     def override(self, enable: Iterable[str] = (), disable: Iterable[str] = (), where: str = "options") -> Options:
@@ -228,17 +229,32 @@ class Settings:
 
     @classmethod
     def read(
-        cls, enable: Iterable[str] = (), disable: Iterable[str] = (), where: str = "options", **said: Value | None
+        cls,
+        enable: Iterable[str] = (),
+        disable: Iterable[str] = (),
+        where: str = "options",
+        values: Mapping[str, Value | None] | None = None,
     ) -> Settings:
-        """Names (or name=value) to enable, names to disable, and values themselves, of which None says nothing."""
-        entries = [(where, *_named(name, value, where)) for name, value in said.items() if value is not None]
+        """Names (or name=value) to enable, names to disable, and values by name, of which None says nothing."""
+        said = {name: value for name, value in (values or {}).items() if value is not None}
+        entries = [(where, *_named(name, value, where)) for name, value in said.items()]
         entries += [(where, *_enabled(text, where)) for text in names_of(enable, where)]
         entries += [(where, *_disabled(text, where)) for text in names_of(disable, where)]
         return cls(_without_conflict(entries))
 
     @classmethod
+    def from_keywords(cls, said: Mapping[str, Any], where: str) -> Settings:
+        """`enable_options` and `disable_options`, lists of names, and options by name; None says nothing."""
+        for name in said:
+            if name not in LISTS and name not in NAMES:
+                raise ValueError(f"{where}: {unknown('option', name, KEYWORDS)}; allowed: {', '.join(KEYWORDS)}")
+        enable, disable = (() if said.get(name) is None else said[name] for name in LISTS)
+        return cls.read(enable, disable, where, {name: value for name, value in said.items() if name not in LISTS})
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """The environment's level: all its variables are one, so that none of them contradicts another."""
+        warn_of_unknown(environment)
         entries = [
             (variable, *read(text, variable))
             for variable, read in VARIABLES.items()
@@ -256,6 +272,10 @@ class Settings:
 
 
 _DECLARATIONS = tuple(replace(field.metadata["declaration"], name=field.name) for field in dataclasses.fields(Options))
+NAMES = tuple(declaration.name for declaration in _DECLARATIONS)
+LISTS = ("enable_options", "disable_options")
+KEYWORDS = (*LISTS, *NAMES)
+"""What says options where Python takes them by name."""
 
 
 def declarations() -> tuple[Declaration, ...]:
@@ -269,14 +289,31 @@ def split_names(text: str) -> list[str]:
 
 
 def names_of(names: Iterable[str], where: str) -> list[str]:
-    """The names in a list; one string is an error, since it would be taken letter by letter."""
+    """The names in a list; one string is an error, since it would be taken letter by letter.
+
+    So is a dictionary, whose values would be ignored.
+    """
+    if isinstance(names, Mapping):
+        raise ValueError(f"{where}: options are given as a list of names, got a dictionary; write {_as_list(names)}")
     if isinstance(names, str):
         raise ValueError(f"{where}: options are given as a list of names, got the string {names!r}")
+    if not isinstance(names, Iterable):
+        raise ValueError(f"{where}: options are given as a list of names, got {shown(names)}")
     listed: list[object] = list(names)
     for name in listed:
         if not isinstance(name, str):
-            raise ValueError(f"{where}: an option is given as a name or name=value, got {name!r}")
+            raise ValueError(f"{where}: an option is given as a name or name=value, got {shown(name)}")
     return [str(name).strip() for name in listed]
+
+
+def shown(value: object) -> str:
+    """A value in a message: numbers and strings as they are, of anything else its type."""
+    return f"{value!r}" if isinstance(value, bool | int | float | str) else f"a value of type {type(value).__name__}"
+
+
+def _as_list(values: Mapping[Any, object]) -> str:
+    """A dictionary as the list for `enable_options` that it should have been."""
+    return str([f"{name}={print_value(value)}" for name, value in values.items()])
 
 
 class OptionTable(tuple[Declaration, ...]):
@@ -328,7 +365,7 @@ def _check(declaration: Declaration, value: Value) -> None:
     if declaration.choices and isinstance(value, str):
         what = unknown(f"value of {declaration.name}", value, declaration.choices)
         raise ValueError(f"{what}; allowed: {', '.join(declaration.choices)}")
-    raise ValueError(f"option {declaration.name!r} must be {declaration.range}, got {value!r}")
+    raise ValueError(f"option {declaration.name!r} must be {declaration.range}, got {shown(value)}")
 
 
 def _without_conflict(entries: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:

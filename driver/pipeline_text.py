@@ -100,6 +100,14 @@ def resolve(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def is_pass(name: str) -> bool:
+    """Whether there is a pass of this name, ours or an upstream one."""
+    if name in PASSES or name == WHOLE:
+        return True
+    with ir.Context():
+        return NAME.fullmatch(name) is not None and _is_registered(name)
+
+
 def print_steps(steps: tuple[Step, ...]) -> str:
     """The text of a pipeline that resolves to these steps."""
     return f"{ROOT}({','.join(_print_step(step) for step in steps)})"
@@ -133,8 +141,9 @@ def _resolve_element(element: PassText | Nest, text: str) -> Step:
 
 
 def _our_pass(element: PassText, text: str) -> Pass:
+    options = read_options(element, text)
     try:
-        return PASSES[element.name].from_options(read_options(element, text))
+        return PASSES[element.name].from_options(options)
     except ValueError as error:
         raise PipelineError(str(error), text, _position_of_fault(element, str(error))) from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
@@ -39,6 +40,11 @@ class Instruments:
     def numbered(self, number: int, name: str) -> Instruments:
         """The same for one of several stages, whose printed IR goes to a folder of its own."""
         return replace(self, tree=self.tree / f"{number}-{name}") if self.tree else self
+
+    def announce(self, stage: str) -> None:
+        """Says which stage the next table of times is about; MLIR prints one a pass manager."""
+        if self.timing:
+            print(f"stage {stage}:", file=sys.stderr, flush=True)
 
 
 QUIET = Instruments()
@@ -71,6 +77,7 @@ def run_stage(
     with module.context, ir.Location.unknown():
         before = module.operation.clone()
         progress = _Progress()
+        instruments.announce(stage)
         try:
             _manager(module, passes, progress, instruments).run(module.operation)
         except ir.MLIRError as error:

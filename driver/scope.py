@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Self
 
-from .options import VARIABLES, Settings, Value
+from .options import NAMES, VARIABLES, Settings, Value
 
 _NOTHING = Settings()
 _blocks: ContextVar[tuple[Settings, ...]] = ContextVar("mlir_fusion_options", default=())
@@ -36,8 +36,14 @@ class options:  # noqa: N801 - a context manager, used as a function is
         **values: Value,
     ) -> None:
         """Options may be given by name too: `options(max_region_ops=8)`. ValueError for what isn't right."""
+        if fusion_type in NAMES:
+            raise ValueError(
+                f"mlir_fusion.options: {fusion_type!r} is no fusion type but an option: "
+                f"options(enable_options=[{fusion_type!r}]), or options({fusion_type}=...)"
+            )
         said = {"fusion_type": fusion_type, "target": target, **values}
-        self._settings = Settings.read(enable_options, disable_options, "mlir_fusion.options", **said)
+        lists = {"enable_options": enable_options, "disable_options": disable_options}
+        self._settings = Settings.from_keywords({**said, **lists}, "mlir_fusion.options")
 
     def __enter__(self) -> Self:
         """Puts the settings on top of those around."""

@@ -1,9 +1,9 @@
 """`torch.compile(model, backend="mlir_fusion", options={...})`.
 
 Dynamo captures, AOTAutograd functionalises and splits forward from backward, and each graph is compiled by
-`GraphCompiler`. Options: `fusion_type` ("dataflow" where nothing is said), `target`, `enable_options` and
-`disable_options`. PyTorch tells a backend nothing before the first call, so here the `mlir_fusion.options` blocks are
-those around the call, and like the environment they are looked at in each.
+`GraphCompiler`. Options: each by its name (`fusion_type` is "dataflow" where nothing is said), and the lists
+`enable_options` and `disable_options`. PyTorch tells a backend nothing before the first call, so here the
+`mlir_fusion.options` blocks are those around the call, and like the environment they are looked at in each.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ from torch._dynamo.backends.common import aot_autograd
 
 from ..driver.options import Options, Settings
 from ..driver.scope import blocks_around, capture, read_environment
-from ..passes.pass_base import unknown
 from .decompositions import decomposition_table
 from .graphs import GraphCompiler
 from .partition import partition
 from .variants import Variants, compile_variant
 
-SETTINGS = ("fusion_type", "target", "enable_options", "disable_options")
-
 
 def mlir_fusion_backend(
-    graph: fx.GraphModule, inputs: Sequence[torch.Tensor], options: Mapping[str, object] | None = None
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    options: Mapping[str, object] | None = None,
+    mode: str | None = None,
 ) -> Callable:
-    """The backend that is registered with Dynamo."""
-    said = read_settings("torch.compile(options=)", options or {})
+    """The backend that is registered with Dynamo; ValueError for options that there are not, and for any mode."""
+    if mode is not None:
+        raise ValueError(
+            f"mlir_fusion has no modes (got mode={mode!r}): what it does is set by "
+            "torch.compile(options={...}), such as {'fusion_type': 'dataflow'}; mlir_fusion.list_options() lists all"
+        )
+    said = Settings.from_keywords(options or {}, "torch.compile(options=)")
     return _Graph(graph, inputs, said, GraphCompiler(Options(fusion_type="dataflow"), said)).call
 
 
@@ -67,33 +72,25 @@ def _around() -> tuple[object, ...]:
     return blocks_around(), read_environment()
 
 
-def read_settings(where: str, said: Mapping[str, object]) -> Settings:
-    """What is said in one place; ValueError for what there is not."""
-    for name in said:
-        if name not in SETTINGS:
-            raise ValueError(f"{where}: {unknown('option', name, SETTINGS)}; allowed: {', '.join(SETTINGS)}")
-    return Settings.read(
-        said.get("enable_options") or (),  # pyright: ignore[reportArgumentType]
-        said.get("disable_options") or (),  # pyright: ignore[reportArgumentType]
-        where,
-        fusion_type=said.get("fusion_type"),  # pyright: ignore[reportArgumentType]
-        target=said.get("target"),  # pyright: ignore[reportArgumentType]
-    )
-
-
 def dynamo_backend(compiler: GraphCompiler) -> Callable:
     """A backend for torch.compile whose graphs `compiler` compiles."""
 
-    def compile_graph(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable:
-        run = compiler.compile(graph, inputs)
-        # AOTAutograd hands such a function its only list of the arguments, so that they can be freed on the way
-        run._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
-        return run
+    def compile_forward(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable:
+        return _boxed(compiler.compile(graph, inputs, "forward"))
+
+    def compile_backward(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable:
+        return _boxed(compiler.compile(graph, inputs, "backward"))
 
     return aot_autograd(
-        fw_compiler=compile_graph,
-        bw_compiler=compile_graph,
-        inference_compiler=compile_graph,
+        fw_compiler=compile_forward,
+        bw_compiler=compile_backward,
+        inference_compiler=compile_forward,
         partition_fn=partition,
         decompositions=decomposition_table(),
     )
+
+
+def _boxed(run: Callable) -> Callable:
+    """AOTAutograd hands such a function its only list of the arguments, so that they can be freed on the way."""
+    run._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
+    return run

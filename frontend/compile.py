@@ -14,21 +14,25 @@ options of its own, `fast(x, _disable_options=["vectorize"])`. It can also be as
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 
 from ..dialects.mlir import ir, register_torch
 from ..driver.build import emit_text
-from ..driver.cache import Count
-from ..driver.options import Options, Settings
+from ..driver.cache import CountTable
+from ..driver.options import FUSION_TYPES, Options, Settings, shown
 from ..driver.runner import make_context
 from ..driver.scope import Captured, capture, read_environment
 from ..targets.target import Target
-from .backend import dynamo_backend, read_settings
+from .backend import dynamo_backend
 from .graphs import CompiledGraph, GraphCompiler
 from .variants import Variants, compile_variant
+
+SEPARATOR = "// -----\n"
 
 
 class Compiled(Protocol):
@@ -37,7 +41,11 @@ class Compiled(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def ir(self, stage: str = "region") -> str:
-        """The MLIR text of every graph compiled so far, at a stage; RuntimeError before the first call."""
+        """The text of every graph compiled so far, at a stage, with a comment in front of each that says which.
+
+        Lines of `// -----` stand between them: `fusion-opt --split-input-file` reads it. TypeError or ValueError for
+        what is no stage of the target, RuntimeError before the first call.
+        """
         ...
 
     def ptx(self) -> str:
@@ -48,7 +56,7 @@ class Compiled(Protocol):
         """Compiles for these arguments and runs nothing: no GPU is needed."""
         ...
 
-    def cache_info(self) -> dict[str, Count]:
+    def cache_info(self) -> CountTable:
         """How often the result of each stage was there already, and how often the stage ran."""
         ...
 
@@ -65,24 +73,52 @@ def compile(
     """Compiles a function or a module; without one, a decorator.
 
     `fusion_type` is "consecutive" (the default), "dataflow" or "none"; `target` a GPU ("sm_90a") or "cpu", by default
-    where the inputs are; `enable_options` and `disable_options` name options (`mlir_fusion.list_options()`). Raises
-    ValueError for a value that is not allowed. Compilation happens at the first call with new shapes or dtypes.
+    where the inputs are; `enable_options` and `disable_options` name options (`mlir_fusion.list_options()`).
+    `dynamic` is torch.compile's: None takes any number of sizes, False only as many as PyTorch recompiles for. Raises
+    ValueError for a value that is not allowed, TypeError for what is no function and no module. Compilation happens
+    at the first call with new shapes or dtypes.
     """
+    if function is not None:
+        check_callable("compile", function)
     settings = {
         "fusion_type": fusion_type,
         "target": target,
         "enable_options": enable_options,
         "disable_options": disable_options,
     }
-    captured = capture(read_settings("compile", settings))
+    captured = capture(Settings.from_keywords(settings, "compile"))
 
     def decorate(decorated: Callable | torch.nn.Module) -> Any:
+        check_callable("compile", decorated)
         compiler = GraphCompiler(Options(), captured.settings)
-        compiled = _with_calls(decorated, _Calls(decorated, captured, compiler, dynamic or False))
-        _attach(compiled, _Inspection(decorated, captured, compiler))
+        compiled = _with_calls(decorated, _Calls(decorated, captured, compiler, dynamic))
+        _attach(compiled, _Inspection(compiled, decorated, captured, compiler))
+        _captured[compiled] = captured
         return compiled
 
     return decorate if function is None else decorate(function)
+
+
+_captured: WeakKeyDictionary[Any, Captured] = WeakKeyDictionary()
+
+
+def captured_by(compiled: Callable) -> Captured | None:
+    """The settings of what `compile` returned; None for anything else."""
+    return _captured.get(compiled)
+
+
+def check_callable(where: str, function: object) -> None:
+    """TypeError unless it can be compiled."""
+    if isinstance(function, str):
+        raise TypeError(f"{where}: expected a function or a torch.nn.Module, got {function!r}; {_named(function)}")
+    if isinstance(function, type):
+        raise TypeError(f"{where}: expected a function or a torch.nn.Module, got the class {function.__name__}")
+    if not callable(function):
+        raise TypeError(f"{where}: expected a function or a torch.nn.Module, got {shown(function)}")
+
+
+def _named(text: str) -> str:
+    return f"a fusion type is given by name, fusion_type={text!r}" if text in FUSION_TYPES else "settings have names"
 
 
 class _Calls:
@@ -93,7 +129,7 @@ class _Calls:
     """
 
     def __init__(
-        self, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler, dynamic: bool
+        self, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler, dynamic: bool | None
     ) -> None:
         self._captured = captured
         self._variants = Variants(
@@ -134,11 +170,19 @@ def _with_calls(original: Callable | torch.nn.Module, calls: _Calls) -> Any:
 class _Inspection:
     """The methods of `Compiled` besides the call."""
 
-    def __init__(self, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler) -> None:
-        self._original, self._captured, self._compiler = original, captured, compiler
+    def __init__(
+        self, compiled: Compiled, original: Callable | torch.nn.Module, captured: Captured, compiler: GraphCompiler
+    ) -> None:
+        self._compiled, self._original, self._captured, self._compiler = compiled, original, captured, compiler
 
     def ir(self, stage: str = "region") -> str:
-        return "".join(str(_text_of(graph, stage)) for graph in self._graphs())
+        if not isinstance(stage, str):
+            raise TypeError(f"ir: expected the name of a stage, got {shown(stage)}")
+        if stage == "cubin":
+            raise ValueError("a cubin is no text: ir('ptx') gives the text that it is made of")
+        graphs = self._graphs()
+        texts = [_heading(number, len(graphs), graph) + _text_of(graph, stage) for number, graph in enumerate(graphs)]
+        return SEPARATOR.join(texts)
 
     def ptx(self) -> str:
         for graph in self._graphs():
@@ -146,11 +190,11 @@ class _Inspection:
                 raise ValueError(f"compiled for {graph.options.target}: name a GPU, compile(..., target='sm_90')")
         return self.ir("ptx")
 
-    def lower(self, *args: Any, **kwargs: Any) -> _Inspection:
+    def lower(self, *args: Any, **kwargs: Any) -> Compiled:
         trace(self._original, self._compiler.under(self._captured.settings_now()), args, kwargs)
-        return self
+        return self._compiled
 
-    def cache_info(self) -> dict[str, Count]:
+    def cache_info(self) -> CountTable:
         return self._compiler.counts.table()
 
     def _graphs(self) -> list[CompiledGraph]:
@@ -160,17 +204,35 @@ class _Inspection:
 
 
 def trace(function: Callable, compiler: GraphCompiler, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Compiles `function` for these arguments with `compiler`, without running what was compiled."""
+    """Compiles `function` for these arguments with `compiler`, without running what was compiled.
+
+    RuntimeError if there was nothing to compile.
+    """
+    before = len(compiler.graphs)
     backend = dynamo_backend(compiler.under(compiler.settings, dry=True))
-    compile_variant(function, backend, dynamic=False)(*args, **kwargs)
+    # Compiling for these arguments is all that is asked for, however often it was before
+    with torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize):
+        compile_variant(function, backend, dynamic=False)(*args, **kwargs)
+    if len(compiler.graphs) == before:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise RuntimeError(
+            f"nothing of {name} was compiled: PyTorch found no tensor operations in it that it could take"
+        )
 
 
-def _text_of(graph: CompiledGraph, stage: str) -> str | bytes:
+def _heading(number: int, count: int, graph: CompiledGraph) -> str:
+    """Which graph it is, as a comment."""
+    options = {"fusion_type": graph.options.fusion_type, "target": graph.options.target, **graph.options.differences()}
+    settings = ", ".join(f"{name}={value}" for name, value in options.items())
+    return f"// graph {number + 1} of {count}, {graph.kind}: {settings}\n"
+
+
+def _text_of(graph: CompiledGraph, stage: str) -> str:
     context = make_context()
     register_torch(context)
     with context:
         module = ir.Module.parse(graph.text)
-    return emit_text(module, graph.options, stage)
+    return str(emit_text(module, graph.options, stage))
 
 
 def _attach(compiled: object, inspection: _Inspection) -> None:

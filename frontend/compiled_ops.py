@@ -118,7 +118,7 @@ def _strange_device(node: fx.Node, device: torch.device) -> str | None:
     operands = (tensor for operand in node.all_input_nodes for tensor in tensor_values(operand.meta.get("val")))
     for tensor in (*operands, *tensor_values(node.meta.get("val"))):
         if tensor.device != device:
-            return f"{node.target} has a tensor on {tensor.device}, and the program is for {device}"
+            return f"it has a tensor on {tensor.device}, and the program is for {device}"
     return None
 
 
@@ -139,6 +139,22 @@ def _is_product_to_compile(node: fx.Node, matmul: str) -> bool:
     return matmul == "on" or multiplications <= SMALL_PRODUCT
 
 
+def _why_no_product(node: fx.Node, matmul: str) -> str:
+    if matmul == "off":
+        return "a matrix product; the option matmul compiles it (on: always, auto: if it is small)"
+    if node.kwargs or not set(_dtypes(node)) <= FLOATS:
+        return f"a matrix product is compiled without scale factors, of {_dtype_names(FLOATS)}"
+    return "a large matrix product; the option matmul=on compiles it"
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _dtype_names(dtypes: frozenset[torch.dtype]) -> str:
+    return ", ".join(sorted(map(_dtype_name, dtypes)))
+
+
 def library_reason(
     node: fx.Node, device: torch.device, matmul: str = "off", refused: Set[str] = frozenset()
 ) -> str | None:
@@ -148,27 +164,29 @@ def library_reason(
     """
     target = node.target
     if not isinstance(target, OpOverload):
-        return f"{target} is no operator overload"
+        return "it is no operator overload"
     if str(target) in refused:
-        return f"{target} of these operands is not lowered by torch-mlir"
+        return "torch-mlir does not lower it for these operands"
     elsewhere = _strange_device(node, device)
     if elsewhere is not None:
         return elsewhere
     if _is_product_to_compile(node, matmul):
         return None
+    if target in PRODUCTS:
+        return _why_no_product(node, matmul)
     if target not in COMPILED:
-        return f"{target} is not on the list of compiled operations"
+        return "mlir-fusion has no kernel for it"
     return _shape_reason(node, target) or _dtype_reason(node, target) or _scalar_reason(node, target)
 
 
 def _shape_reason(node: fx.Node, target: OpOverload) -> str | None:
     operands = _operands(node.args)
     if any(tensor.numel() == 0 for tensor in (*operands, *tensor_values(node.meta.get("val")))):
-        return f"{target} has a tensor without elements"
+        return "it has a tensor without elements"
     if target._opname in _REDUCTIONS and operands[0].dim() == 0:
-        return f"{target} of a 0-d tensor is left to the library"
+        return "it reduces a 0-d tensor"
     if target in (aten.any.dims, aten.all.dims) and [] in node.args:
-        return f"{target} over no dimensions is left to the library"
+        return "it reduces over no dimensions"
     return None
 
 
@@ -178,11 +196,11 @@ def _dtype_reason(node: fx.Node, target: OpOverload) -> str | None:
     dtypes = {tensor.dtype for tensor in _operands(data)}
     results = {tensor.dtype for tensor in tensor_values(node.meta.get("val"))}
     selectors = _operands([node.args[place]]) if place is not None else []
-    wrong = [*(dtypes | results) - COMPILED[target], *{tensor.dtype for tensor in selectors} - selecting]
-    if wrong:
-        return f"{target} of {str(wrong[0]).removeprefix('torch.')} is left to the library"
+    for given, allowed in ((dtypes | results, COMPILED[target]), ({tensor.dtype for tensor in selectors}, selecting)):
+        for dtype in given - allowed:
+            return f"kernels for it don't take {_dtype_name(dtype)}, only {_dtype_names(allowed)}"
     if len(dtypes) > 1 or (dtypes and dtypes != results and target not in _CONVERSIONS):
-        return f"{target} has tensors of different dtypes"
+        return "it has tensors of different dtypes"
     return None
 
 
@@ -193,7 +211,7 @@ def _scalar_reason(node: fx.Node, target: OpOverload) -> str | None:
         return None
     for value in _numbers(node, target):
         if not holds(dtype, value):
-            return f"{target} has a number, {value}, that is no {str(dtype).removeprefix('torch.')}"
+            return f"it has a number, {value}, that is no {_dtype_name(dtype)}"
     return None
 
 

@@ -7,25 +7,25 @@ print(report.compare("consecutive", "dataflow"))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MethodType
 from typing import Any
 
 import torch
 
 from ..dialects.mlir import ir, register_torch
-from ..driver.options import Options
+from ..driver.options import FUSION_TYPES, Options, Settings
 from ..driver.report import BYTES, FunctionReport, print_table, report
 from ..driver.runner import make_context
 from ..driver.scope import capture
-from .backend import read_settings
-from .compile import trace
+from .compile import captured_by, check_callable, trace
 from .graphs import CompiledGraph, GraphCompiler
 
 COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The reports of a program's graphs, under one fusion type."""
 
@@ -39,6 +39,8 @@ class Explanation:
         calls = [f"  {name}: {reason}" for name, reason in dict.fromkeys(self.library)]
         return print_table(self.graphs) + "".join(f"{line}\n" for line in (["library calls"] if calls else []) + calls)
 
+    __repr__ = __str__
+
     def total(self, name: str) -> int:
         """The sum of a number over all graphs; for peaks, the largest."""
         values = [getattr(graph, name) or 0 for graph in self.graphs]
@@ -49,8 +51,8 @@ class Explanation:
         return _explanation(self._sources, fusion_type)
 
     def compare(self, *fusion_types: str) -> str:
-        """A table with one column a fusion type."""
-        columns = [self.under(fusion_type) for fusion_type in fusion_types]
+        """A table with one column a fusion type; all of them where none is named."""
+        columns = [self.under(fusion_type) for fusion_type in fusion_types or FUSION_TYPES]
         lines = [f"{'':<20}" + "".join(f"{one.fusion_type:>16}" for one in columns)]
         lines += [f"{name:<20}" + "".join(f"{one.total(name):>16,}" for one in columns) for name in COMPARED]
         return "\n".join(lines) + "\n"
@@ -65,12 +67,36 @@ def explain(
 ) -> Explanation:
     """Compiles `function` for these inputs, and reports; nothing is run.
 
-    Raises ValueError for a fusion type or a target that is not allowed.
+    What `mlir_fusion.compile` returned is explained under its own settings, but for those given here. (What
+    torch.compile was told PyTorch doesn't say.) `fusion_type` and `target` are ours if they are strings; of any other
+    type, they are the function's keywords. Raises ValueError for a fusion type or a target that is not allowed,
+    TypeError for what is no function and no module, RuntimeError if there is nothing to compile.
     """
-    said = read_settings("explain", {"fusion_type": fusion_type, "target": target})
-    compiler = GraphCompiler(Options(), capture(said).settings_now())
-    trace(getattr(function, "_torchdynamo_orig_callable", function), compiler, inputs, keywords)
+    check_callable("explain", function)
+    ours, theirs = _sort_keywords({"fusion_type": fusion_type, "target": target})
+    said = Settings.from_keywords(ours, "explain")
+    compiler = GraphCompiler(Options(), _settings_of(function).then(said))
+    trace(_original(function), compiler, inputs, {**theirs, **keywords})
     return _explanation(tuple(compiler.graphs), compiler.settings.apply(compiler.defaults).fusion_type)
+
+
+def _sort_keywords(named: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """What is said to us, and what is for the function: it may have keywords of these names."""
+    is_ours = {name: value is None or isinstance(value, str) for name, value in named.items()}
+    ours, theirs = ({name: value for name, value in named.items() if is_ours[name] is one} for one in (True, False))
+    return ours, theirs
+
+
+def _settings_of(function: Callable | torch.nn.Module) -> Settings:
+    captured = captured_by(getattr(function, "__func__", function)) or capture()
+    return captured.settings_now()
+
+
+def _original(function: Callable | torch.nn.Module) -> Callable:
+    """What was compiled, if something compiled this."""
+    if isinstance(function, MethodType):
+        return MethodType(_original(function.__func__), function.__self__)
+    return getattr(function, "_torchdynamo_orig_callable", function)
 
 
 def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str) -> Explanation:

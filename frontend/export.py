@@ -21,13 +21,12 @@ from torch.utils import _pytree as pytree
 from ..driver.build import Artifact
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import PtxCode
-from ..driver.options import Options
+from ..driver.options import Options, Settings
 from ..driver.package import WEIGHTS, Package, write
 from ..driver.runner import print_module
 from ..driver.scope import capture
 from ..targets import cpu
 from ..targets.target import Target
-from .backend import read_settings
 from .decompositions import decomposition_table
 from .graphs import compile_graph
 from .importer import Imported, name_arguments, output_nodes, program_device
@@ -57,7 +56,7 @@ def export(
         "enable_options": enable_options,
         "disable_options": disable_options,
     }
-    settings = capture(read_settings("export", said)).settings_now()
+    settings = capture(Settings.from_keywords(said, "export")).settings_now()
     program = program.run_decompositions(decomposition_table())
     _check(program)
     inputs, outputs = _inputs(program), _outputs(program)

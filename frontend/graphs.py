@@ -40,6 +40,8 @@ class CompiledGraph:
     text: str
     options: Options
     library: tuple[tuple[str, str], ...]
+    kind: str = "forward"
+    """Or "backward"."""
 
 
 @dataclass
@@ -60,10 +62,13 @@ class GraphCompiler:
         """The same for other settings; what it compiles is noted here too."""
         return replace(self, settings=settings, dry=dry)
 
-    def compile(self, graph: fx.GraphModule, inputs: Sequence[object]) -> Runner:
-        """A function from the list of the graph's arguments, which it empties, to the list of its results."""
+    def compile(self, graph: fx.GraphModule, inputs: Sequence[object], kind: str = "forward") -> Runner:
+        """A function from the list of the graph's arguments, which it empties, to the list of its results.
+
+        `kind` is "forward" or "backward", for those who read the result.
+        """
         if any(isinstance(value, torch.SymInt) or _is_symbolic(value) for value in inputs):
-            return self._specialising(graph)
+            return self._specialising(graph, kind)
         reason = _left_out(graph)
         if reason is not None:
             log.warning("a graph is left to PyTorch: it calls %s", reason)
@@ -74,7 +79,7 @@ class GraphCompiler:
             return _left_to_pytorch(graph)
         returned, kept = _keep_tensor_outputs(graph)
         constants = _constants_to_arguments(graph)
-        run = self._build(graph, self.settings.apply(replace(self.defaults, target=_processor(inputs))))
+        run = self._build(graph, self.settings.apply(replace(self.defaults, target=_processor(inputs))), kind)
         is_tensor = [isinstance(value, torch.Tensor) for value in inputs]
         through = {number: value for number, value in enumerate(returned) if isinstance(value, _Argument)}
 
@@ -91,7 +96,7 @@ class GraphCompiler:
 
         return call
 
-    def _specialising(self, graph: fx.GraphModule) -> Runner:
+    def _specialising(self, graph: fx.GraphModule, kind: str) -> Runner:
         """Compiles the graph anew for each set of sizes and strides."""
         known: dict[tuple, Runner] = {}
 
@@ -99,21 +104,22 @@ class GraphCompiler:
             key = tuple((tuple(a.shape), a.stride()) if isinstance(a, torch.Tensor) else a for a in arguments)
             if key not in known:
                 concrete = make_fx(graph, tracing_mode="fake")(*arguments)
-                known[key] = self.compile(concrete, list(arguments))
+                known[key] = self.compile(concrete, list(arguments), kind)
             return known[key](arguments)
 
         return call
 
-    def _build(self, graph: fx.GraphModule, options: Options) -> Runner:
+    def _build(self, graph: fx.GraphModule, options: Options, kind: str) -> Runner:
         """A function that runs `graph`, compiled under these options."""
         imported, artifact = compile_graph(graph.graph, options, self.counts)
-        self.graphs.append(CompiledGraph(imported.text, options, imported.library))
+        self.graphs.append(CompiledGraph(imported.text, options, imported.library, kind))
         if self.dry:
             return _returns_zeros(imported)
         program: list[Program] = []
 
         def run(tensors: list) -> list:
             if not program:
+                _check_device(options.target, tensors)
                 program.append(_program(imported, artifact, options))
             return program[0].run(tensors)
 
@@ -139,6 +145,19 @@ def compile_graph(graph: fx.Graph, options: Options, counts: Counts | None = Non
 def _processor(inputs: Sequence[object]) -> str:
     """The target that fits where the inputs are."""
     return Target.detect().name if program_device(inputs).type == "cuda" else "cpu"
+
+
+def _check_device(target: str, inputs: Sequence[object]) -> None:
+    """ValueError where a program is for another kind of processor than its tensors are on."""
+    kind, device = Target.parse(target).kind, program_device(inputs).type
+    if kind == "gpu" and device == "cpu" and inputs:
+        advice = "move them to the GPU" if torch.cuda.is_available() else "this machine has no GPU for PyTorch"
+        raise ValueError(
+            f"compiled for {target}, a GPU, but the tensors are on the CPU: {advice}; "
+            "lower(*inputs) compiles without running, and ir() and ptx() then show what would run"
+        )
+    if kind == "cpu" and device == "cuda":
+        raise ValueError("compiled for the CPU, but the tensors are on a GPU: leave the target out, or name a GPU")
 
 
 def _program(imported: Imported, artifact: Artifact, options: Options) -> Program:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 import torch
+from torch import fx
+from torch._guards import CompileContext
 
 from ..driver.options import Settings
+
+log = logging.getLogger("mlir_fusion.frontend")
 
 
 class Variants:
@@ -36,10 +42,33 @@ ISOLATES = "isolate_recompiles" in inspect.signature(torch.compile).parameters
 
 def compile_variant(function: Callable | torch.nn.Module, backend: Callable, dynamic: bool | None) -> Callable:
     """torch.compile, such that variants of one function don't count as recompilations of one another."""
+    told = _telling_of_limit(backend, getattr(function, "__qualname__", type(function).__name__))
     if ISOLATES:
         options: dict[str, Any] = {"isolate_recompiles": True}
-        return torch.compile(function, backend=backend, dynamic=dynamic, **options)
-    return torch.compile(with_own_code(function), backend=backend, dynamic=dynamic)
+        return torch.compile(function, backend=told, dynamic=dynamic, **options)
+    return torch.compile(with_own_code(function), backend=told, dynamic=dynamic)
+
+
+def _telling_of_limit(backend: Callable, name: str) -> Callable:
+    """The backend, but it warns when PyTorch compiles a function for the last time."""
+    compiled: Counter[int | None] = Counter()
+
+    def compile_graph(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable:
+        compilation = CompileContext.current_compile_id()
+        frame = compilation.frame_id if compilation else None
+        compiled[frame] += 1
+        limit = torch._dynamo.config.recompile_limit
+        if compiled[frame] == limit:
+            log.warning(
+                "%s was compiled %d times, for other sizes or other Python values each; that is PyTorch's limit, so "
+                "for others it runs uncompiled from now on. dynamic=None takes any number of sizes; "
+                "torch._dynamo.config.recompile_limit is the limit",
+                name,
+                limit,
+            )
+        return backend(graph, inputs)
+
+    return compile_graph
 
 
 def with_own_code(function: Callable | torch.nn.Module) -> Callable:

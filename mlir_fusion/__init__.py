@@ -7,6 +7,7 @@ import torch.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 
 _PUBLIC = {
     "compile": ".frontend.compile",
@@ -22,10 +23,12 @@ __all__ = ["compile", "explain", "export", "list_options", "load", "mlir_fusion_
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.metadata.version("mlir-fusion")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'mlir_fusion' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name], __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

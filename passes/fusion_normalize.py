@@ -40,7 +40,7 @@ from typing import ClassVar
 
 from ..dialects import fusion
 from ..dialects.mlir import ir, linalg, passmanager
-from . import generics, views
+from . import generics, graph, views
 from .decompose_softmax import decompose_softmax
 from .drop_empty import drop_empty
 from .errors import PassFailure
@@ -68,6 +68,10 @@ FREE = frozenset(
         "tensor.splat",
     }
 )
+INSTEAD = (
+    "what can: linalg on tensors, changes of their shape, arith and math; "
+    "what a library executes is written as fusion.extern"
+)
 SCALAR_DIALECTS = frozenset({"arith", "math"})
 OTHERS = frozenset({"func.return", "cf.assert"})
 
@@ -88,6 +92,8 @@ class FusionNormalize(Pass):
 
     def run(self, module: ir.Module) -> None:
         for function in _functions(module):
+            for block in function.regions[0].blocks:
+                graph.reject_memory(block)
             decompose_softmax(function)
             pin(function)
         _run(TO_GENERICS, module)
@@ -154,7 +160,7 @@ def _reject_unknown(module: ir.Module) -> None:
     for op in _operations(module):
         dialect = op.name.partition(".")[0]
         if not (op.name in FREE | views.NODES | OTHERS or dialect in SCALAR_DIALECTS or dialect == "fusion"):
-            raise PassFailure(op.location, f"'{op.name}' is not something fusion can compile; keep it a library call")
+            raise PassFailure(op.location, f"'{op.name}' can't be compiled; {INSTEAD}")
 
 
 def _rewrite_generics(module: ir.Module, precision: Precision) -> None:

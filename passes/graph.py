@@ -88,7 +88,16 @@ def build(function: ir.Operation) -> Graph:
     blocks = list(function.regions[0].blocks)
     if len(blocks) != 1:
         raise PassFailure(function.location, f"fusion needs a function of one block, got {len(blocks)}")
+    reject_memory(blocks[0])
     return _Builder(Graph(blocks[0])).build()
+
+
+def reject_memory(block: ir.Block) -> None:
+    """PassFailure at the first linalg operation that isn't on tensors."""
+    for op in block.operations:
+        reason = legality.why_not_on_tensors(op.operation)
+        if reason is not None:
+            raise PassFailure(op.operation.location, reason)
 
 
 def size_of(type_: ir.Type) -> int:

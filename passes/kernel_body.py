@@ -123,7 +123,9 @@ class UnsupportedError(Exception):
     """No schedule knows how to compute an element of this operation's result."""
 
     def __init__(self, op: ir.Operation) -> None:
-        super().__init__(f"'{op.name}' can't be part of a kernel")
+        # Named operations of linalg are generic ones after fusion-normalize
+        advice = "; run fusion-normalize first" if op.name.startswith("linalg.") else ""
+        super().__init__(f"'{op.name}' can't be part of a kernel{advice}")
         self.op = op
 
 

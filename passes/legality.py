@@ -60,6 +60,13 @@ def why_not_fusible(op: ir.Operation) -> str | None:
     return f"'{name}' is not an operation that kernels are made of"
 
 
+def why_not_on_tensors(op: ir.Operation) -> str | None:
+    """Why `op` is a linalg operation that fusion doesn't take, or None: memory is planned after it."""
+    if op.name.startswith("linalg.") and any(isinstance(value.type, ir.MemRefType) for value in op.operands):
+        return f"'{op.name}' is on memrefs: fusion takes linalg on tensors, and plans their memory itself"
+    return None
+
+
 def has_unknown_effect(op: ir.Operation) -> bool:
     """Whether nothing is known of what `op` does, so that it keeps its place among the effects."""
     return not op.name.startswith("fusion.") and why_not_fusible(op) is not None

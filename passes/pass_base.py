@@ -106,8 +106,13 @@ def check_choice(what: str, value: str, allowed: Collection[str]) -> None:
 
 def unknown(what: str, name: str, known: Collection[str]) -> str:
     """`unknown pass 'canonicalise', did you mean 'canonicalize'?`"""
+    return f"unknown {what} {name!r}{nearest(name, known)}"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """`, did you mean 'canonicalize'?`, or nothing where no name is like it."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"unknown {what} {name!r}" + (f", did you mean {near[0]!r}?" if near else "")
+    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def _unknown_option(owner: str, key: str, known: Collection[str]) -> str:

@@ -12,7 +12,7 @@ import llvmlite.binding as llvmlite
 from .llvm_text import to_llvm22
 
 
-class CodegenError(Exception):
+class CodegenError(RuntimeError):
     """LLVM or an assembler refused what we gave it: a fault of the compiler, not of the user's program."""
 
 

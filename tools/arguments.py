@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..driver.build import EMITS
+from ..driver.environment import VARIABLES
 from ..driver.errors import UserError
 from ..driver.options import FUSION_TYPES, Options, declarations, split_names
+from ..driver.pipeline_text import is_pass
 from ..driver.runner import Instruments
 from ..passes import PASSES
 from ..passes.fusion_specialize_sizes import parse_sizes
@@ -38,18 +40,28 @@ class Arguments:
     verify_diagnostics: bool
     allow_unregistered: bool
     list_passes: bool
+    version: bool
     instruments: Instruments
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
     """The checked command line; UserError in one line for whatever is wrong with it."""
     parser = _parser()
+    _check_no_pass(argv, parser.flags())
     given = parser.parse([_two_dashes(argument, parser.flags()) for argument in argv])
     try:
         _check(given)
         return _arguments(given)
     except ValueError as error:
         raise UserError(str(error)) from None
+
+
+def _check_no_pass(argv: Sequence[str], flags: Sequence[str]) -> None:
+    """UserError for the name of a pass as a flag, as mlir-opt takes it."""
+    for argument in argv:
+        name = argument.partition("=")[0].lstrip("-")
+        if argument.startswith("-") and name and f"--{name}" not in flags and is_pass(name):
+            raise UserError(f"{name} is a pass, no flag: --pass-pipeline='builtin.module({name})' runs it")
 
 
 def list_passes() -> str:
@@ -112,6 +124,7 @@ def _add_mlir_flags(parser: Parser) -> None:
         help="verify after each pass",
     )
     flag("--list-passes", action="store_true", help="list our passes with their options")
+    flag("--version", action="store_true", help="print the version")
 
 
 def _epilog() -> str:
@@ -122,11 +135,12 @@ def _epilog() -> str:
     lines += ["", "passes (upstream ones too, in --pass-pipeline):"]
     lines += [f"  {name}" for name in PASSES]
     lines += ["  fusion-pipeline{fusion= target= emit= ...}: all of it", "", "environment:"]
-    lines += ["  MLIR_FUSION_ENABLE, MLIR_FUSION_DISABLE, MLIR_FUSION_OPTIONS (key=value,...)"]
+    lines += [f"  {name}".ljust(26) + meaning for name, meaning in VARIABLES.items()]
     return "\n".join(lines)
 
 
 def _check(given: argparse.Namespace) -> None:
+    _check_no_file(given)
     if given.pass_pipeline is not None:
         for flag in INSTEAD:
             if getattr(given, flag):
@@ -143,6 +157,16 @@ def _check(given: argparse.Namespace) -> None:
         check_choice("value of --target", given.target, TARGETS)
     if given.verify_each is not None:
         check_choice("value of --verify-each", given.verify_each, BOOLEANS)
+
+
+def _check_no_file(given: argparse.Namespace) -> None:
+    """ValueError where a flag took the input file as its value."""
+    for flag in ("fusion", "emit", "report", "target", "enable", "disable", "pass_pipeline"):
+        value = getattr(given, flag)
+        for text in value if isinstance(value, list) else [value]:
+            if text is not None and text.endswith(".mlir"):
+                name = flag.replace("_", "-")
+                raise ValueError(f"--{name} took the file {text!r} as its value: write --{name}=VALUE, then the file")
 
 
 INSTEAD = {
@@ -181,6 +205,7 @@ def _arguments(given: argparse.Namespace) -> Arguments:
         verify_diagnostics=given.verify_diagnostics,
         allow_unregistered=given.allow_unregistered_dialect,
         list_passes=given.list_passes,
+        version=given.version,
         instruments=instruments,
     )
 
@@ -212,6 +237,8 @@ def _folder(text: str | None) -> Path | None:
     path = Path(text)
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UserError(f"can't write the IR to {text!r}: it is not a folder") from None
     except OSError as error:
         raise UserError(f"can't write the IR to {text!r}: {error.strerror}") from None
     if not os.access(path, os.W_OK):

@@ -103,15 +103,21 @@ def bisect(script: Path, arguments: Sequence[str]) -> str:
 
         verdict = find(optional_parts(settings.apply(Options())), fails)
         fails(verdict.changes)
-        notes = sorted(set(log.read_text().splitlines())) if log.exists() else []
+        notes = best_located(log.read_text().splitlines()) if log.exists() else []
     return describe(verdict, notes)
+
+
+def best_located(notes: Sequence[str]) -> list[str]:
+    """The notes, once each; without those that know no source where others do, for the same program."""
+    located = [note for note in notes if "loc(unknown)" not in note and 'loc("-"' not in note]
+    return sorted(set(located or notes))
 
 
 def describe(verdict: Verdict, notes: Sequence[str]) -> str:
     """What was found, and how to see it again."""
     lines = ["It fails without any fusion."]
     if verdict.fusions:
-        lines = [f"It fails with {verdict.fusions} fusions, and not with {verdict.fusions - 1}.", *notes]
+        lines = [f"It fails with {_fusions(verdict.fusions)}, and not with {verdict.fusions - 1}.", *notes]
     if verdict.part is not None:
         passes = " or ".join(verdict.part.passes)
         lines.append(f"The first pass that makes it fail: {passes}, by option {verdict.part.option}.")
@@ -120,6 +126,10 @@ def describe(verdict: Verdict, notes: Sequence[str]) -> str:
     else:
         lines.append("No optional part of a pass is needed for that.")
     return "\n".join([*lines, f"To repeat: MLIR_FUSION_OPTIONS={_text(verdict.changes)}"]) + "\n"
+
+
+def _fusions(number: int) -> str:
+    return "1 fusion" if number == 1 else f"{number} fusions"
 
 
 def _first_fusion(fails: Fails) -> int:

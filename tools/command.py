@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..driver.errors import InternalError, UserError
+from ..driver.fingerprint import PACKAGES, package_version
 from ..passes.pass_base import unknown
 from ..targets.llvm import CodegenError
 
@@ -40,15 +41,34 @@ def complain(name: str, error: UserError) -> None:
     print(error if error.diagnostics else f"{name}: error: {error}", file=sys.stderr)
 
 
+def version_text(name: str) -> str:
+    """The command's version, and those of the packages that do the work."""
+    versions = {package: package_version(package) for package in ("mlir-fusion", *PACKAGES)}
+    ours, *others = (f"{package} {version}" for package, version in versions.items())
+    return f"{name}: {ours} ({', '.join(others)})"
+
+
+def whole_number(text: str) -> int:
+    """The type of a flag that takes a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
+
+
 class Parser(argparse.ArgumentParser):
     """Argparse, but an error is one line and status 1, and names what may have been meant."""
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
         """The arguments; UserError for what is unknown or left over."""
-        given, rest = self.parse_known_args(argv)
+        return self.parse_known_args(argv)[0]
+
+    def parse_known_args(self, args=None, namespace=None):  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Argparse's, by which a command's parser is called too: what is left over is this parser's to explain."""
+        given, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(self._unexpected(rest[0]))
-        return given
+        return given, rest
 
     def error(self, message: str) -> NoReturn:
         """What argparse calls for a bad command line."""
@@ -62,7 +82,8 @@ class Parser(argparse.ArgumentParser):
         name = argument.partition("=")[0]
         if name.startswith("-"):
             return unknown("flag", name, self.flags())
-        return f"one input file is taken, got {argument!r} as well"
+        takes = " ".join(str(action.metavar) for action in self._actions if not action.option_strings)
+        return f"{self.prog} takes {takes or 'flags only'}, got {argument!r} as well"
 
 
 def _keep_traceback(name: str, error: Exception) -> str:

@@ -12,6 +12,7 @@ whole or not at all. Torch is never imported: starting takes half a second.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ from ..driver.pipeline_text import Step, resolve
 from ..driver.report import print_json, print_table, report
 from ..driver.runner import make_context, verify
 from .arguments import Arguments, list_passes, parse_arguments
-from .command import complain, run_command
+from .command import complain, run_command, version_text
 from .expected import compare, read_expectations
 from .source import Chunk, read_chunks, write_output
 
@@ -37,13 +38,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Arguments) -> int:
+    if arguments.version:
+        write_output(arguments.output, version_text(NAME) + "\n")
+        return 0
     if arguments.list_passes:
         write_output(arguments.output, list_passes())
         return 0
     steps = _resolve(arguments.pass_pipeline)
     chunks = read_chunks(arguments.file, arguments.split_input)
     session = _Session(arguments, steps)
+    start = time.perf_counter()
     outputs = [session.process(chunk) for chunk in chunks]
+    if arguments.instruments.timing:
+        # Not the sum of the tables: reading, checking between stages, LLVM and printing take time too
+        print(f"in all: {time.perf_counter() - start:.4f} seconds", file=sys.stderr)
     if session.has_failed:
         return 1
     if any(isinstance(output, bytes) for output in outputs):
@@ -111,12 +119,12 @@ class _Session:
         return True
 
     def _fail(self, error: UserError, chunk: Chunk) -> None:
-        found = tuple(chunk.named(one) for one in error.diagnostics)
-        if self.arguments.verify_diagnostics and (found or self.diagnostics):
-            self.diagnostics += found
+        located = chunk.located(error)
+        if self.arguments.verify_diagnostics and (located.diagnostics or self.diagnostics):
+            self.diagnostics += located.diagnostics
             return
         self.has_failed = True
-        complain(NAME, UserError(error.message, found))
+        complain(NAME, located)
 
 
 def _resolve(pipeline: str | None) -> tuple[Step, ...] | None:

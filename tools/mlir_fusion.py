@@ -20,19 +20,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..driver.build import disk_cache
+from ..driver.environment import VARIABLES
 from ..driver.errors import UserError
 from ..driver.options import FUSION_TYPES, Options, print_markdown, print_table, split_names
 from ..driver.runner import make_context, verify
-from ..passes.pass_base import check_choice
+from ..passes.pass_base import check_choice, unknown
 from ..runtime.disk_cache import FOLDER_VARIABLE
+from ..targets.target import TARGETS as ALL_TARGETS
 from ..targets.target import Target
 from .bisect import bisect
-from .command import Parser, run_command
-from .source import read_chunks, write_output
+from .command import Parser, run_command, version_text, whole_number
+from .source import Chunk, read_chunks, write_output
 
 NAME = "mlir-fusion"
 TARGETS = ("cpu", "simt", "cuda")
 CACHE_ACTIONS = ("info", "clear")
+COMMANDS = ("run", "options", "cache", "bisect")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +47,13 @@ def _run(argv: Sequence[str]) -> int:
     # What follows a script is the script's
     if list(argv[:1]) == ["bisect"] and len(argv) > 1 and not argv[1].startswith("-"):
         return _bisect(argv[1], argv[2:])
+    if list(argv) == ["--version"]:
+        write_output(None, version_text(NAME) + "\n")
+        return 0
+    if not argv:
+        raise UserError(f"a command is needed: {', '.join(COMMANDS)}; --help says more")
+    if not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        raise UserError(f"{unknown('command', argv[0], COMMANDS)}; allowed: {', '.join(COMMANDS)}")
     given = _parser().parse(list(argv))
     return given.command(given)
 
@@ -55,21 +65,27 @@ def _run_program(given: argparse.Namespace) -> int:
             check_choice("value of --compare", given.compare, FUSION_TYPES)
     except ValueError as error:
         raise UserError(str(error)) from None
+    others = [] if given.compare is None else [replace(options, fusion_type=given.compare)]
     chunk = read_chunks(given.file, split=False)[0]
-    context = make_context()
-    with context:
+    try:
+        write_output(None, _execute(chunk, [options, *others], given.seed))
+    except UserError as error:
+        raise chunk.located(error) from None
+    return 0
+
+
+def _execute(chunk: Chunk, variants: Sequence[Options], seed: int) -> str:
+    with make_context():
         module = chunk.parse()
         verify(module)
     # Only now, since it takes seconds
     from . import execute
 
-    others = [] if given.compare is None else [replace(options, fusion_type=given.compare)]
-    write_output(None, execute.run(module, [options, *others], given.seed))
-    return 0
+    return execute.run(module, variants, seed)
 
 
 def _print_options(given: argparse.Namespace) -> int:
-    write_output(None, PAGE.format(print_markdown()) if given.markdown else print_table())
+    write_output(None, PAGE.format(print_markdown(), _variables()) if given.markdown else print_table())
     return 0
 
 
@@ -82,7 +98,18 @@ call's own `_enable_options` and `_disable_options`. A later level wins. (PyTorc
 first call: for `torch.compile(backend="mlir_fusion")` the blocks that count are those around a call.) *Affects* is
 the first stage that an option changes; the results of earlier stages are reused.
 
+{}
+The default target is where the inputs are (`mlir_fusion.compile`, `torch.compile`), sm_90 (`fusion-opt`) or the CPU
+(`mlir-fusion run`).
+
+## Environment variables
+
 {}"""
+
+
+def _variables() -> str:
+    lines = ["| variable | meaning |", "|---|---|", *(f"| {name} | {meaning} |" for name, meaning in VARIABLES.items())]
+    return "\n".join(lines) + "\n"
 
 
 def _cache(given: argparse.Namespace) -> int:
@@ -107,6 +134,7 @@ def _bisect(script: str, arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog=NAME, description="Runs programs; looks after options and caches.", allow_abbrev=False)
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     _add_run(commands.add_parser("run", help="call @main with random tensors", allow_abbrev=False))
     options = commands.add_parser("options", help="list all options", allow_abbrev=False)
@@ -126,13 +154,15 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("file", nargs="?", default="-", metavar="FILE", help="the input; by default -, standard input")
     add("--target", default="cpu", metavar="NAME", help=f"{', '.join(TARGETS)} (default: cpu)")
     add("--fusion", metavar="TYPE", help=f"{', '.join(FUSION_TYPES)} (default: {Options().fusion_type})")
-    add("--seed", type=int, default=0, metavar="N", help="of the random tensors (default: 0)")
+    add("--seed", type=whole_number, default=0, metavar="N", help="of the random tensors (default: 0)")
     add("--compare", metavar="TYPE", help="compare with the program under this fusion type, such as none")
     add("--enable", action="append", default=[], metavar="OPT,...", help="options on, or OPT=VALUE")
     add("--disable", action="append", default=[], metavar="OPT,...", help="options off")
 
 
 def _options(target: str, fusion_type: str | None, enable: Sequence[str], disable: Sequence[str]) -> Options:
+    if target in ALL_TARGETS and target not in TARGETS:
+        raise ValueError(f"--target={target} names what to compile for; run takes cpu or cuda, the GPU that is there")
     check_choice("value of --target", target, TARGETS)
     if fusion_type is not None:
         check_choice("value of --fusion", fusion_type, FUSION_TYPES)

@@ -33,6 +33,10 @@ class Chunk:
             found = tuple(self.named(one) for one in diagnostics_of(error))
             raise UserError(f"{self.name}: can't parse the module", found) from None
 
+    def located(self, error: UserError) -> UserError:
+        """The error with the file's name in its diagnostics."""
+        return UserError(error.message, [self.named(one) for one in error.diagnostics])
+
     def named(self, diagnostic: Diagnostic) -> Diagnostic:
         """The diagnostic with the file's name: text that came from no file is "-" to MLIR."""
         return diagnostic.renamed("-", self.name)

@@ -23,6 +23,22 @@
 // RUN: fusion-opt %t.kernel --target=cpu --emit=gpu | FileCheck %s --check-prefix=LOOPS
 // RUN: fusion-opt %t.kernel --target=cpu --emit=llvm | FileCheck %s --check-prefix=LLVM
 
+//
+// Kernels are for one kind of target, and a module holds those of one program.
+// RUN: not fusion-opt %t.gpu --target=cpu --emit=llvm 2>&1 | FileCheck %s --check-prefix=IS-FOR-A
+// RUN: not fusion-opt %t.nvvm --target=cpu --emit=llvm 2>&1 | FileCheck %s --check-prefix=IS-FOR-A
+// RUN: not mlir-fusion run %t.gpu 2>&1 | FileCheck %s --check-prefix=IS-FOR-A
+// RUN: fusion-opt %t.kernel --target=cpu --emit=gpu -o %t.loops
+// RUN: not fusion-opt %t.loops --emit=ptx 2>&1 | FileCheck %s --check-prefix=IS-FOR-B
+// RUN: cat %t.gpu %t.gpu > %t.two
+// RUN: not fusion-opt %t.two --emit=ptx 2>&1 | FileCheck %s --check-prefix=TWO
+// RUN: not mlir-fusion run %t.two 2>&1 | FileCheck %s --check-prefix=TWO
+// IS-FOR-A:   {{.*}}:[[#]]:3: error: kernels for a GPU, which target cpu can't take
+// IS-FOR-A-NOT: {{.}}
+// IS-FOR-B:   {{.*}}:[[#]]:3: error: kernels for the CPU, which target sm_90 can't take
+// TWO:       {{.*}}:1:1: error: a module can't stand inside a module; with lines of // ----- between {{.*}} one by one{{$}}
+// TWO-NOT:   {{.}}
+
 // LINALG:     linalg.generic
 // LINALG:       math.exp
 // LINALG-NOT: fusion.

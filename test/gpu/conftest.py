@@ -17,4 +17,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+            item.add_marker(pytest.mark.skip(reason="needs a GPU that PyTorch can use"))

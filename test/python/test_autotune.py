@@ -161,6 +161,11 @@ def test_deterministic_sums_are_not_tuned(measured: list[int]):
     assert measured
 
 
+def without_heading(text: str) -> str:
+    """The text of a graph, without the comment that names the options."""
+    return text.partition("\n")[2]
+
+
 def test_what_is_compiled_for_a_gpu_that_is_not_here_keeps_its_schedule(caplog: pytest.LogCaptureFixture):
     if torch.cuda.is_available():
         pytest.skip("there is one")
@@ -168,7 +173,7 @@ def test_what_is_compiled_for_a_gpu_that_is_not_here_keeps_its_schedule(caplog: 
         fast = mlir_fusion.compile(softmax, target="sm_90", enable_options=["autotune"]).lower(torch.randn(24, 72))
         plain = mlir_fusion.compile(softmax, target="sm_90").lower(torch.randn(24, 72))
     assert "no device for sm_90 here to measure on" in caplog.text
-    assert fast.ir("kernel") == plain.ir("kernel")
+    assert without_heading(fast.ir("kernel")) == without_heading(plain.ir("kernel"))
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, turned, running], ids=lambda function: function.__name__)

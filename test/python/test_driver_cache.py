@@ -169,7 +169,7 @@ def test_another_machine_with_the_same_folder_makes_its_own_code(cold: Path, mon
 
 
 def test_a_change_of_our_own_source_or_of_a_package_makes_all_code_anew(cold: Path, monkeypatch):
-    for name, changed in (("_source", lambda: "changed"), ("_version", lambda package: f"{package} 99")):
+    for name, changed in (("_source", lambda: "changed"), ("package_version", lambda package: f"{package} 99")):
         compiled()
         with monkeypatch.context() as patch:
             patch.setattr(fingerprint, name, changed)

@@ -48,7 +48,7 @@ ALLOWED_TARGETS = "allowed: cpu, simt, sm_80, sm_90, sm_90a, sm_100"
         (["--verify-each=no"], "unknown value of --verify-each 'no'; allowed: true, 1, false, 0"),
         (
             ["--target=cpu", "--emit=ptx"],
-            "unknown stage of target cpu 'ptx'; allowed: linalg, region, kernel, gpu, llvm",
+            "target cpu has no stage 'ptx'; its stages: linalg, region, kernel, gpu, llvm",
         ),
         (
             ["--enable=matmull"],
@@ -61,7 +61,7 @@ ALLOWED_TARGETS = "allowed: cpu, simt, sm_80, sm_90, sm_90a, sm_100"
         ),
         (["--fusoin=dataflow"], "unknown flag '--fusoin', did you mean '--fusion'?"),
         (["--fusion"], "argument --fusion: expected one argument"),
-        (["another.mlir"], "one input file is taken, got 'another.mlir' as well"),
+        (["another.mlir"], "fusion-opt takes FILE, got 'another.mlir' as well"),
         (
             ["--fusion=none", "--pass-pipeline=cse"],
             "--fusion and --pass-pipeline can't be given together: "
@@ -80,6 +80,20 @@ ALLOWED_TARGETS = "allowed: cpu, simt, sm_80, sm_90, sm_90a, sm_100"
             "fusion-pipeline ends in machine code here, so nothing can follow it",
         ),
         (["--mlir-print-ir-tree-dir=/dev/null/x"], "can't write the IR to '/dev/null/x': Not a directory"),
+        (["--mlir-print-ir-tree-dir=/dev/null"], "can't write the IR to '/dev/null': it is not a folder"),
+        (
+            ["--canonicalize"],
+            "canonicalize is a pass, no flag: --pass-pipeline='builtin.module(canonicalize)' runs it",
+        ),
+        (
+            ["-fusion-dataflow=x"],
+            "fusion-dataflow is a pass, no flag: --pass-pipeline='builtin.module(fusion-dataflow)' runs it",
+        ),
+        (["--report", "x.mlir"], "--report took the file 'x.mlir' as its value: write --report=VALUE, then the file"),
+        (
+            ["--pass-pipeline", "x.mlir"],
+            "--pass-pipeline took the file 'x.mlir' as its value: write --pass-pipeline=VALUE, then the file",
+        ),
         (["-o", "/nowhere/out"], "can't write '/nowhere/out': No such file or directory"),
     ],
 )

@@ -58,7 +58,7 @@ def test_there_is_no_way_back():
 
 
 def test_an_unknown_stage_names_those_of_the_target():
-    with pytest.raises(UserError, match="unknown stage of target cpu 'nvvm', did you mean"):
+    with pytest.raises(UserError, match="target cpu has no stage 'nvvm', did you mean"):
         emit_text(parse(PROGRAM), CPU, "nvvm")
 
 

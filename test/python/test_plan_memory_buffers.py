@@ -97,9 +97,12 @@ def test_a_pool_is_split_where_a_library_result_would_come_on_top() -> None:
 def test_planning_grows_no_faster_than_n_log_n() -> None:
     def seconds(count: int) -> float:
         items = [Buffer(step, min(step + step % 7, count - 1), 512 + step % 4096) for step in range(count)]
-        start = time.perf_counter()
+        start = time.process_time()
         plan_pools(items, count)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
-    seconds(1000)
-    assert seconds(20_000) < 40 * max(seconds(2_000), 0.002)
+    def least(count: int) -> float:
+        return min(seconds(count) for _ in range(3))
+
+    # Of this process's time, for other processes take their share of the clock's; quadratic would be 100 times
+    assert least(20_000) < 40 * max(least(2_000), 0.002)

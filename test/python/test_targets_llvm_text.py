@@ -137,16 +137,17 @@ def test_rewriting_twice_changes_nothing():
 
 
 def test_cost_is_linear():
+    """By this process's time, for other processes take their share of the clock's; quadratic would be 256 times."""
     line = '  %1 = fadd <2 x float> <float 1.5, float +inf>, %"x" ; float 1.5\n'
 
     def seconds(lines: int) -> float:
         text = line * lines
-        return min(timed(lambda: to_llvm22(text)) for _ in range(3))
+        return min(timed(lambda: to_llvm22(text)) for _ in range(5))
 
-    assert seconds(16000) < 40 * seconds(1000)
+    assert seconds(16000) < 64 * seconds(1000)
 
 
 def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start

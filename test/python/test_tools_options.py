@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from mlir_fusion.driver.environment import VARIABLES
 from mlir_fusion.driver.errors import UserError
 from mlir_fusion.driver.options import Options, Value, declarations
 from mlir_fusion.passes import PASSES
 from mlir_fusion.runtime.disk_cache import DiskCache
-from mlir_fusion.tools.bisect import Verdict, describe, find, optional_parts
+from mlir_fusion.tools.bisect import Verdict, best_located, describe, find, optional_parts
 from mlir_fusion.tools.mlir_fusion import main
 
 LONG = "MLIR_FUSION_TEST_LONG" in os.environ
@@ -110,6 +111,18 @@ def test_a_script_that_does_not_always_fail_is_told():
         find(PARTS, lambda changes: not changes)
 
 
+def test_notes_that_know_the_source_are_shown():
+    known, unknown, text = ('a at loc("f.py":3:0)', "a at loc(unknown)", 'a at loc("-":1:2)')
+    assert best_located([unknown, known, text, known]) == [known]
+    assert best_located([unknown, unknown]) == [unknown]
+
+
+def test_one_fusion_is_one():
+    assert describe(Verdict({"optimization_fuel": 1}, 1, None), []).startswith(
+        "It fails with 1 fusion, and not with 0."
+    )
+
+
 def test_a_verdict_in_words():
     text = describe(Verdict({"optimization_fuel": 2, "fma": False}, 2, PARTS[0]), ["the last fusion: x"])
     assert text.splitlines() == [
@@ -138,3 +151,8 @@ def test_a_script_is_bisected(fusion_type: str, tmp_path: Path, monkeypatch, cap
 def test_every_option_is_on_the_page():
     page = (ROOT / "docs" / "options.md").read_text()
     assert all(f"| {option.name} |" in page for option in declarations())
+
+
+def test_every_environment_variable_is_on_the_page():
+    page = (ROOT / "docs" / "options.md").read_text()
+    assert all(f"| {name} | {meaning} |" in page for name, meaning in VARIABLES.items())
