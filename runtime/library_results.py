@@ -63,8 +63,15 @@ def _settle_tensor(name: str, value: torch.Tensor, operands: Sequence[object], e
     )
     if right:
         return value
-    fresh = torch.empty_strided(expected.shape or (), expected.strides, dtype=value.dtype, device=value.device)
-    return fresh.copy_(value)
+    return _copy(value, expected.strides)
+
+
+def _copy(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """A copy with these strides; where one is 0, all elements along it are one, which is copied once."""
+    kept = tuple(min(extent, 1) if stride == 0 else extent for extent, stride in zip(value.shape, strides, strict=True))
+    first = value[tuple(slice(extent) for extent in kept)]
+    fresh = torch.empty_strided(kept, strides, dtype=value.dtype, device=value.device).copy_(first)
+    return fresh.as_strided(value.shape, strides)
 
 
 def _shares_memory(value: torch.Tensor, operands: Sequence[object]) -> bool:

@@ -169,6 +169,8 @@ INPUTS = {
     ),
     "negative_and_conj": (lambda x: (x.conj() * 2, x.imag + 1), lambda: (torch.randn(3, dtype=torch.complex64),)),
     "complex32": (lambda x: x.chalf().real.float() * 2, lambda: (torch.randn(3),)),
+    "expanded_by_library": (lambda x: x.expand(4, 3) * 2, lambda: (torch.randn(3, dtype=torch.complex64),)),
+    "returned_expanded": (lambda x: (x * 2).expand(4, 3), lambda: (torch.randn(3, dtype=torch.complex64),)),
     "empty": (lambda x: (x * 2, x.sum(), x.amax(1)), lambda: (torch.randn(0, 3),)),
     "scalar": (lambda x: (x * 2, x.view(1), x.sum()), lambda: (torch.tensor(1.5),)),
     "no_tensor_input": (lambda: torch.arange(5) * 2, lambda: ()),
