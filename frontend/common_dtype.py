@@ -75,16 +75,23 @@ def _as_bool(overload: OpOverload, x: Tensor, y: Tensor) -> Tensor:
 def _chosen(condition: Tensor, x: Tensor | Number, y: Tensor | Number) -> Tensor:
     """For where: a number is a 0-d tensor of the dtype that both promote to."""
     dtype = torch.result_type(x, y)
-    numbers = [value for value in (x, y) if not isinstance(value, Tensor)]
-    if not all(holds(dtype, number) for number in numbers):
+    if not all(isinstance(value, Tensor) or holds(dtype, value) for value in (x, y)):
         return NotImplemented
-    if not numbers and {x.dtype, y.dtype} == {dtype}:  # pyright: ignore[reportAttributeAccessIssue]
-        return NotImplemented
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and x.dtype == y.dtype:
+        return _chosen_of_shape(condition, x, y)
     one, other = (
         value.to(dtype) if isinstance(value, Tensor) else torch.full((), value, dtype=dtype, device=condition.device)
         for value in (x, y)
     )
     return aten.where.self(condition, one, other)
+
+
+def _chosen_of_shape(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """torch-mlir takes a choice between a value and itself for the value, whatever the condition's shape."""
+    shape = torch.broadcast_shapes(condition.shape, x.shape, y.shape)
+    if x.shape != y.shape or x.shape == shape:
+        return NotImplemented
+    return aten.where.self(condition, x.expand(shape), y.expand(shape))
 
 
 def _filled(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:

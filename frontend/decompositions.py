@@ -2,8 +2,8 @@
 
 A decomposition is here for one of these reasons: torch-mlir lowers the operation in f64 (variance), or in 16 bits
 (sums), or to loops where simpler operations fuse better, or wrongly (common_dtype.py: operands and numbers of different
-dtypes). What one ATen operation computes on bf16 or f16 is computed
-in f32 and rounded once at the end, as PyTorch's kernels do; fusion-normalize then sees one rounding.
+dtypes). What one ATen operation computes on bf16 or f16 is computed in f32 and rounded once at the end, as PyTorch's
+kernels do; fusion-normalize then sees one rounding.
 """
 
 from __future__ import annotations
@@ -91,26 +91,6 @@ def _decomposes(*overloads: torch._ops.OpOverload) -> Callable[[Callable], Calla
 def _wide(x: Tensor) -> Tensor:
     """The tensor in the type that PyTorch computes in."""
     return x.float() if x.dtype in NARROW else x
-
-
-@_decomposes(aten.where.self)
-def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """torch-mlir takes a choice between a value and itself for the value, whatever the condition's shape."""
-    shape = torch.broadcast_shapes(condition.shape, x.shape, y.shape)
-    if x.shape != y.shape or x.shape == shape:
-        return NotImplemented
-    return aten.where.self(condition, x.expand(shape), y.expand(shape))
-
-
-@_decomposes(aten.rsub.Scalar)
-def _rsub_scalar(x: Tensor, other: complex, alpha: complex = 1) -> Tensor:
-    """PyTorch's own makes the number an f32 tensor first, also where the difference is f64."""
-    return torch.neg(x if alpha == 1 else x * alpha) + other
-
-
-@_decomposes(aten.rsub.Tensor)
-def _rsub_tensor(x: Tensor, other: Tensor, alpha: complex = 1) -> Tensor:
-    return torch.sub(other, x, alpha=alpha)
 
 
 @_decomposes(aten.sum.dim_IntList)
