@@ -26,7 +26,7 @@ import mlir_fusion
             ["run", "--target=sm_90"],
             "--target=sm_90 names what to compile for; run takes cpu or cuda, the GPU that is there",
         ),
-        (["run", "--target=gpu"], "unknown value of --target 'gpu', did you mean 'cpu'?; allowed: cpu, cuda"),
+        (["run", "--target=gpu"], "unknown value of --target 'gpu', did you mean 'cpu'?; allowed: cpu, simt, cuda"),
         (["options", "x"], "mlir-fusion options takes flags only, got 'x' as well"),
         (["options", "--markdwn"], "unknown flag '--markdwn', did you mean '--markdown'?"),
         (["cache", "info", "x.mlir"], "mlir-fusion cache takes ACTION, got 'x.mlir' as well"),
