@@ -9,6 +9,7 @@ This is the one place that says how each is written; the frontend writes them, t
     bool                        true, false (an i1 integer)
     int                         an integer of any other width: 3 : i64
     float                       1.0 : f64 (infinities and NaN in MLIR's hexadecimal form)
+    complex                     "complex:1+2j"
     a list, a tuple             an array of these
     torch.dtype                 "dtype:float32"
     torch.device                "device:cuda:1", or "device:program": the one that the program runs on
@@ -16,7 +17,7 @@ This is the one place that says how each is written; the frontend writes them, t
     torch.memory_format         "memory_format:channels_last"
     str                         the text itself, or "str:" and the text where it starts like one of the above
 
-`constant_text` gives the text of the last five.
+`constant_text` gives the text of complex numbers and of the last five.
 
 An operand is handed over with the dtype that `dtypes` names, or else with the one its tensor has: a boolean
 lies in memory as a byte, and becomes a boolean again here, at no cost.
@@ -43,6 +44,7 @@ Constant = (
     | bool
     | int
     | float
+    | complex
     | str
     | torch.dtype
     | torch.device
@@ -53,13 +55,15 @@ Constant = (
 Operand = torch.Tensor | int | float
 Call = Callable[[Sequence[Operand]], object]
 PROGRAM_DEVICE = "device:program"
-PREFIXES = ("dtype:", "device:", "layout:", "memory_format:", "str:")
+PREFIXES = ("complex:", "dtype:", "device:", "layout:", "memory_format:", "str:")
 
 
-def constant_text(value: str | torch.dtype | torch.device | torch.layout | torch.memory_format) -> str:
-    """How `args` spells a constant that is neither a number nor None."""
+def constant_text(value: complex | str | torch.dtype | torch.device | torch.layout | torch.memory_format) -> str:
+    """How `args` spells a constant that is neither a real number nor None."""
     if isinstance(value, str):
         return "str:" + value if value.startswith(PREFIXES) else value
+    if isinstance(value, complex):
+        return f"complex:{str(value).strip('()')}"
     kinds = {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory_format"}
     if isinstance(value, torch.device):
         return f"device:{value}"
@@ -73,6 +77,8 @@ def read_text(text: str) -> Constant:
         return text
     if kind == "str":
         return rest
+    if kind == "complex":
+        return _read_complex(rest)
     if kind == "device":
         return ProgramDevice() if text == PROGRAM_DEVICE else torch.device(rest)
     expected = {"dtype": torch.dtype, "layout": torch.layout, "memory_format": torch.memory_format}[kind]
@@ -80,6 +86,13 @@ def read_text(text: str) -> Constant:
     if not isinstance(value, expected):
         raise ValueError(f"PyTorch has no {kind} called {rest!r}")
     return value
+
+
+def _read_complex(text: str) -> complex:
+    try:
+        return complex(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no complex number; one is written as 1.5-2j") from None
 
 
 class Slot:

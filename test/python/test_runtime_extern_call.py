@@ -51,15 +51,29 @@ def test_entries(text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["sum", "dtype:float32", "str:", torch.float8_e5m2, torch.device("cuda", 1), torch.strided, torch.preserve_format],
+    [
+        *("sum", "dtype:float32", "str:", torch.float8_e5m2, torch.device("cuda", 1), torch.strided),
+        *(torch.preserve_format, 1.5 - 2j, 3j, "complex:1j", complex("inf-infj")),
+    ],
 )
-def test_what_is_written_reads_back(value: str | torch.dtype) -> None:
+def test_what_is_written_reads_back(value: str | complex | torch.dtype) -> None:
     assert read_text(constant_text(value)) == value
+
+
+def test_a_complex_number_among_the_arguments_of_a_library_call() -> None:
+    x = torch.randn(3, 3, dtype=torch.complex64)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(x, x, x, beta=0.5j, alpha=2 + 1j)
+
+    torch.testing.assert_close(torch.compile(f, backend="mlir_fusion")(x), f(x))
 
 
 def test_an_entry_that_means_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no dtype called 'float33'"):
         read('"dtype:float33"')
+    with pytest.raises(ValueError, match="'1k' is no complex number"):
+        read('"complex:1k"')
     with pytest.raises(ValueError, match="can't hold"):
         read("{a = 1 : i64}")
 
