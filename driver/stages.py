@@ -51,6 +51,7 @@ KERNEL_CODE = (
     "complex.",
     "vector.",
     "memref.",
+    "nvgpu.",
     "nvvm.",
     "llvm.call_intrinsic",
     # Another block's shared memory, of which memref knows nothing

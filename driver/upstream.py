@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..passes.fusion_expand_copies import FusionExpandCopies
 from ..passes.fusion_expand_math import FusionExpandMath
 
 # torch-mlir's own pipelines, but for the last pass, which refuses what it doesn't know: fusion.extern
@@ -17,6 +18,8 @@ FROM_TORCH = (
 
 # Kernels have static shapes, so a memref argument is a bare pointer
 TO_NVVM = (
+    # Upstream's own lowering of these takes an index for 64 bits wide
+    FusionExpandCopies(),
     "gpu.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
     # Vectors too, since the module says how wide an index is and convert-vector-to-llvm wouldn't ask
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},"

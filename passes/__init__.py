@@ -4,6 +4,7 @@ from .fusion_batch import FusionBatch
 from .fusion_check_indices import FusionCheckIndices
 from .fusion_consecutive import FusionConsecutive
 from .fusion_dataflow import FusionDataflow
+from .fusion_expand_copies import FusionExpandCopies
 from .fusion_expand_math import FusionExpandMath
 from .fusion_import_extern import FusionImportExtern
 from .fusion_none import FusionNone
@@ -35,6 +36,7 @@ _ORDERED: tuple[type[Pass], ...] = (
     FusionPlanMemory,
     FusionToGpu,
     FusionToCpu,
+    FusionExpandCopies,
     FusionExpandMath,
     FusionReport,
 )

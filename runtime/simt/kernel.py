@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...dialects.mlir import ir
-from . import ops_arith, ops_cluster, ops_gpu, ops_math, ops_memref, ops_scf, ops_vector
+from . import ops_arith, ops_cluster, ops_copies, ops_gpu, ops_math, ops_memref, ops_scf, ops_vector
 from .compiler import Compiler, unsupported
 from .elements import Array, Element
 from .errors import KernelError
@@ -27,6 +27,7 @@ from .state import Active, State
 TABLE = {
     **ops_arith.OPS,
     **ops_cluster.OPS,
+    **ops_copies.OPS,
     **ops_gpu.OPS,
     **ops_math.LLVM_OPS,
     **ops_math.OPS,

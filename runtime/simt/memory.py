@@ -114,6 +114,16 @@ def store(
         segment.written.view(bits.dtype)[elements] = _pattern(1, size)
 
 
+def forget(state: State, access: Access, memory: MemRef, indices: Sequence[Array], active: Active) -> None:
+    """Says that `active` lanes will write there, and that until then it holds what nobody wrote."""
+    elements = _elements(access, memory, indices, active)
+    segment, size = memory.segment, memory.element.size
+    elements = np.broadcast_to(elements, (len(active.lanes), *access.vector))
+    _write(access, segment, elements, np.full(elements.shape, _pattern(POISON, size), f"u{size}"), active)
+    if segment.written is not None:
+        segment.written.view(f"u{size}")[elements] = 0
+
+
 def check_complete(function: ir.Operation, number: int, memory: MemRef) -> None:
     """Raises unless a launch, which is over, wrote every element of an argument: no kernel leaves a part to others."""
     segment = memory.segment

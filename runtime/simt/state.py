@@ -19,6 +19,7 @@ from .grid import Array, Batch
 
 if TYPE_CHECKING:
     from .memory import MemRef
+    from .ops_copies import Copy
 
 
 class Active:
@@ -78,6 +79,13 @@ class State:
     """Memory that each block has: the function's attributions in order, and last what the launch asked for."""
     remote: list[tuple[ir.Operation, Array, Array]] = field(default_factory=list)
     """Accesses of other blocks' shared memory: the operation, clusters, and how often these had arrived."""
+    copies: list[Copy] = field(default_factory=list)
+    """Asynchronous copies that no thread has waited for."""
+    groups: Array = field(init=False)
+    """How many groups of such copies each lane has ended."""
+
+    def __post_init__(self) -> None:
+        self.groups = np.zeros(self.batch.size, np.int64)
 
     @property
     def batch(self) -> Batch:

@@ -300,3 +300,57 @@ def test_what_a_block_ordered_stays_ordered_between_halves() -> None:
     """
     assert launch(code, **IN_CLUSTERS)[:2].tolist() == [63, 62]
     assert finding(code.replace("gpu.barrier", ""), **IN_CLUSTERS).startswith("race: ")
+
+
+def copied(wait: str, barrier: str = "", place: str = "%t", again: str = "") -> str:
+    """Each thread asks for a copy of its element of x into shared memory, ends a group, waits, and reads a place."""
+    return f"""
+      %copy = nvgpu.device_async_copy %x[%i], %s[%t], 1 : memref<256xi32> to {SHARED}
+      %group = nvgpu.device_async_create_group %copy
+      {again}
+      {wait}
+      {barrier}
+      %w = memref.load %s[{place}] : {SHARED}
+      memref.store %w, %y[%i] : memref<256xi32>
+    """
+
+
+WAIT = "nvgpu.device_async_wait %group"
+REVERSED = "%r = arith.subi %c63, %t : index"
+
+
+def test_a_copy_is_there_once_its_thread_has_waited() -> None:
+    in_shared = {"blocks": 4, "shared": IN_SHARED}
+    assert launch(copied(WAIT), **in_shared).tolist() == list(range(256))
+    assert finding(copied(""), **in_shared).startswith("uninitialised: ")
+    pending = f"{WAIT} {{numGroups = 1 : i32}}"
+    assert finding(copied(pending), **in_shared).startswith("uninitialised: ")
+    later = "%other = nvgpu.device_async_create_group"
+    assert launch(copied(pending, again=later), **in_shared)[255] == 255
+
+
+def test_a_copy_is_there_for_others_after_a_barrier() -> None:
+    in_shared = {"blocks": 4, "shared": IN_SHARED}
+    assert launch(copied(WAIT, f"gpu.barrier\n{REVERSED}", "%r"), **in_shared)[0] == 63
+    assert finding(copied(WAIT, REVERSED, "%r"), **in_shared).startswith("race: ")
+    # A barrier is not enough where the thread that asked does not wait
+    assert finding(copied("", f"gpu.barrier\n{REVERSED}", "%r"), **in_shared).startswith("uninitialised: ")
+
+
+def test_each_thread_waits_for_its_own_copies() -> None:
+    """Where half the threads end one group more, the others' first one is still under way."""
+    more = """
+      %few = arith.cmpi ult, %t, %c32 : index
+      scf.if %few { %other = nvgpu.device_async_create_group }
+    """
+    code = copied(f"{WAIT} {{numGroups = 1 : i32}}", again=more)
+    found = finding(code, shared=IN_SHARED)
+    assert found.startswith("uninitialised: ") and "thread 32 of block 0 and 31 more" in found
+
+
+def test_what_is_copied_is_looked_at_as_any_access() -> None:
+    beyond = copied(WAIT).replace("%x[%i]", "%x[%far]")
+    far = "%c256 = arith.constant 256 : index\n%far = arith.addi %i, %c256 : index\n"
+    assert finding(far + beyond, shared=IN_SHARED).startswith("bounds: ")
+    wide = copied(WAIT).replace("%s[%t], 1 :", "%s[%t], 4 :")
+    assert finding(wide, threads=32, shared=IN_SHARED).startswith("alignment: ")
