@@ -101,6 +101,11 @@ class Evaluator:
             else:
                 pending.extend(reversed(self._needs(key)))
 
+    def place(self, value: ir.Value, index: Index) -> tuple[ir.Value, ir.Value]:
+        """The memory of an input, and where in it an element is."""
+        buffer = self._buffers[value]
+        return buffer.memory, self.binding.emit(linearize(index, buffer.strides, buffer.offset))
+
     def remember(self, value: ir.Value, index: Index, computed: ir.Value, lanes: Lanes | None = None) -> None:
         """Makes `computed` the answer for an element (or a vector) that the schedule has by other means."""
         self._known[-1][self._key(value, index, lanes)] = computed

@@ -38,6 +38,8 @@ class Target:
     l2_bytes: int
     has_clusters: bool
     """Blocks of a cluster can read each other's shared memory."""
+    cluster_groups: tuple[int, ...]
+    """Multiprocessors of each group that a cluster lies within: as many as every such product has, some have more."""
     has_tma: bool
     """Bulk asynchronous copies of tiles."""
     has_wgmma: bool
@@ -48,6 +50,12 @@ class Target:
     """What `.target` says; empty where there is no PTX."""
     ptx_feature: str
     """LLVM's name of the PTX version: the lowest with what the chip has, so that old assemblers take it."""
+
+    def clusters_at_once(self, blocks: int) -> int:
+        """How many clusters of so many blocks have a multiprocessor for each block."""
+        if blocks == 1:
+            return self.multiprocessors
+        return sum(multiprocessors // blocks for multiprocessors in self.cluster_groups)
 
     @staticmethod
     def parse(name: str) -> Target:
@@ -83,6 +91,7 @@ SM_80 = Target(
     memory_bandwidth=2039,
     l2_bytes=40 * MIB,
     has_clusters=False,
+    cluster_groups=(),
     has_tma=False,
     has_wgmma=False,
     vector_bytes=16,
@@ -99,6 +108,8 @@ SM_90 = replace(
     memory_bandwidth=4800,
     l2_bytes=50 * MIB,
     has_clusters=True,
+    # Measured: 15 clusters of 8 or of 7 run at once, and 7 of 16
+    cluster_groups=(16,) * 7 + (8,),
     has_tma=True,
     ptx_chip="sm_90",
     ptx_feature="+ptx80",
@@ -112,6 +123,7 @@ SM_100 = replace(
     SM_90,
     name="sm_100",
     multiprocessors=148,
+    cluster_groups=(16,) * 8,
     memory_bandwidth=8000,
     l2_bytes=126 * MIB,
     ptx_chip="sm_100",
@@ -139,6 +151,7 @@ CPU = Target(
     memory_bandwidth=50,
     l2_bytes=1 * MIB,
     has_clusters=False,
+    cluster_groups=(),
     has_tma=False,
     has_wgmma=False,
     vector_bytes=64,

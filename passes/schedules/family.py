@@ -19,8 +19,11 @@ from ...targets.target import Target
 from ..evaluate import MAX_ALIGNMENT, Buffer, Evaluator, byte_width
 from ..indexing import Counter, Form, Index, delinearize, linearize, of
 from ..kernel_body import KernelBody, Trace
+from ..lanes import Lanes
 from ..layouts import Layout
 from .machine import Machine
+
+FETCHED_BYTES = (4, 8, 16)  # that an asynchronous copy may have
 
 Parameters = dict[str, int | str]
 
@@ -143,6 +146,14 @@ def widest_vector(problem: Problem) -> int:
     most = max(map(elements, values), default=0)
     sizes = [element_bytes(value) for value in values if elements(value) == most] or [4]
     return max(1, min(MAX_ALIGNMENT // min(sizes), 2 * MAX_ALIGNMENT // max(sizes)))
+
+
+def is_fetchable(problem: Problem, value: ir.Value, index: Index, lanes: Lanes) -> bool:
+    """Whether lanes of an input lie in memory as an asynchronous copy needs them."""
+    layout = problem.inputs[value]
+    position = linearize(index, layout.strides, layout.offset)
+    is_together = lanes.step(position) == 1 and lanes.divisor(position) % lanes.count == 0
+    return is_together and lanes.count * element_bytes(value) in FETCHED_BYTES
 
 
 def accesses(problem: Problem, trace: Trace, requests: Sequence[tuple[ir.Value, Index]]) -> list[Form]:

@@ -15,7 +15,7 @@ joined as a tree, which is as accurate as PyTorch's own.
 
     parameters   vector; threads: of a row in a block; rows: of a block; cluster: blocks that share a row;
                  row: where it is kept, "registers", "shared" or "memory";
-                 chunks: unrolled, or 0 for a loop; unroll: chunks an iteration of that loop;
+                 chunks: unrolled, the others are a loop; unroll: chunks an iteration of that loop;
                  groups: blocks or clusters that take rows in turn (row_pipeline.py), 0 if each has one row;
                  aligned: 1 if vectors start where the row's memory is aligned, whatever is left at its edges
 """
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from ...dialects.mlir import arith, ir
@@ -49,8 +50,8 @@ from .family import (
 from .family import counters as counters_of
 from .machine import WARP, Machine, Row, both, guarded, number
 from .partial import Partial, join_lanes
-from .row_pipeline import RowPipeline
-from .shelf import Kept, Shelf, reads_of_passes
+from .row_pipeline import RowPipeline, fetched_before
+from .shelf import BEFORE, Kept, Shelf, reads_of_passes
 from .walk import Alignment, Stop, Stride, Walk
 
 BLOCK = 256  # threads of a block that holds several rows, or the registers of one
@@ -62,6 +63,10 @@ SHARED_BYTES = (
 )
 RESERVED_BYTES = 4096  # of shared memory, for partial results
 CLUSTERS = (1, 2, 4, 8)
+FEWEST_ALONE, MOST_ALONE = 256, 512  # threads of a block that has a multiprocessor for itself
+NOTHING = 0.02  # share of a row that is walked in vain without harm
+OTHER_BYTES = 256  # of shared memory: what is left over between pieces
+OTHER_REGISTERS = 48  # of a thread, besides those for vectors that it holds
 LEAST_ALIGNED = 8  # vectors of a row, for its edges to be worth their own way
 REGISTERS = 65536  # 32-bit registers of a multiprocessor, for one block at most
 CPU_VECTOR = 16
@@ -158,7 +163,9 @@ class InnerReduction:
             store.store(problem.body.outputs, outputs)
 
         if groups:
-            pipeline = RowPipeline(rows.counters, rows.count, column, kept, stride, alignment, machine, evaluator)
+            kept = fetched_before(problem, kept, column, stride.vector, alignment)
+            last = len(levels) if any(map(rows.is_wide, problem.body.outputs)) else len(levels) - 1
+            pipeline = RowPipeline(rows.counters, rows.count, column, kept, stride, alignment, last, machine, evaluator)
             for row, walk, shelf in pipeline.run(groups):
                 compute(row, walk, shelf)
             return
@@ -183,13 +190,13 @@ def _reduce_level(
     """Computes the reductions of a level, all in one walk, and makes their results known."""
     parts = [Partial(value, index, body.generic(value.owner.operation)) for value, index in requests]
 
-    def prepare(stops: Sequence[Stop]) -> None:
-        shelf.prepare(stops, level)
+    def visiting(stops: Sequence[Stop]) -> AbstractContextManager[None]:
+        return shelf.visiting(stops, level)
 
     def at(part: Partial, stop: Stop) -> ir.Value:
         return _at(part, stop, evaluator)
 
-    totals = walk.accumulate(parts, walk.stride.vector, at, prepare)
+    totals = walk.accumulate(parts, walk.stride.vector, at, visiting)
     for part, total in zip(parts, totals, strict=True):
         joined = join_lanes(total, part.combine)
         for edge in walk.edges:
@@ -219,8 +226,8 @@ class _Store:
         wide = [(value, buffer) for value, buffer in pairs if self.rows.is_wide(value)]
         if wide:
             for stops in self.walk.visit():
-                self.shelf.prepare(stops, self.number)
-                self._store_columns(wide, stops)
+                with self.shelf.visiting(stops, self.number):
+                    self._store_columns(wide, stops)
             self._store_columns(wide, self.walk.edges)
         first = arith.CmpIOp(arith.CmpIPredicate.eq, self.row.thread, number(0)).result
         for value, buffer in pairs:
@@ -373,27 +380,113 @@ def _shared_choice(problem: Problem, rows: Rows, vectors: _Vectors, target: Targ
     """A row kept in the shared memory of as few blocks as leave room for others beside them; None if it can't be."""
     column = Counter(rows.columns, "column")
     trace = _trace(problem.body, rows, column)
-    kept = vectors.width * sum(element_bytes(one.value) for one in _kept(problem, rows, trace, column))
-    if not kept:
+    kept = _kept(problem, rows, trace, column)
+    size = vectors.width * sum(element_bytes(one.value) for one in kept)
+    if not size:
         return None
     clusters = CLUSTERS if target.has_clusters else CLUSTERS[:1]
-    cluster = next((c for c in clusters if vectors.count * kept <= c * SHARED_BYTES), clusters[-1])
-    part = math.ceil(vectors.count / cluster)
-    threads = max(WARP, min(_power_of_two(math.ceil(part * kept / THREAD_BYTES)), target.max_threads_per_block))
-    chunks = math.ceil(part / threads)
-    unroll = next(unroll for unroll in ((4, 2, 1) if cluster == 1 else (2, 1)) if 5 * (-chunks % unroll) <= chunks)
-    places = math.ceil(chunks / unroll) * unroll * threads
+    cluster = next((c for c in clusters if vectors.count * size <= c * SHARED_BYTES), clusters[-1])
     limit = target.shared_memory_per_block - RESERVED_BYTES
-    if places * kept > limit:
+    if 2 * math.ceil(vectors.count / cluster) * size > limit:
+        alignment = _alignment(problem, rows, trace, column, vectors.width) if vectors.aligned else None
+        moving = fetched_before(problem, kept, column, vectors.width, alignment)
+        moves = problem.persistent and all(one.first == BEFORE for one in moving)
+        joined = sum(element_bytes(value) for value, _ in trace.reductions)
+        return _alone_choice(_Alone(rows, vectors, size, joined, moves), target)
+    cut = _cut(math.ceil(vectors.count / cluster), size, cluster, target)
+    if cut.places * size > limit:
         return None
-    where = "the shared memory of a block" if cluster == 1 else f"the shared memory of a cluster of {cluster} blocks"
-    why = f"{rows.columns} columns stay in {where}: {threads} threads with {chunks} vectors of {vectors.width} each"
-    shared = _parameters(vectors, threads, "shared", cluster=cluster, unroll=unroll)
-    is_alone = cluster == 1 and 2 * places * kept > limit
-    if problem.persistent and is_alone and rows.count > target.multiprocessors:
-        groups = target.multiprocessors
-        return Choice({**shared, "groups": groups}, f"{why}; {groups} blocks, one a multiprocessor, take rows in turn")
-    return Choice(shared, why)
+    return Choice(
+        _parameters(vectors, cut.threads, "shared", cluster=cluster, unroll=cut.unroll), cut.why(rows, vectors)
+    )
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How a row is cut: among the blocks of a cluster, their threads, vectors of a thread that come at once."""
+
+    vectors: int
+    cluster: int
+    threads: int
+    unroll: int
+
+    @property
+    def chunks(self) -> int:
+        """The vectors of a thread."""
+        return math.ceil(self.vectors / (self.threads * self.cluster))
+
+    @property
+    def places(self) -> int:
+        """How many vectors a block walks, some of them in vain."""
+        return math.ceil(self.chunks / self.unroll) * self.unroll * self.threads
+
+    def why(self, rows: Rows, vectors: _Vectors) -> str:
+        where = "block" if self.cluster == 1 else f"cluster of {self.cluster} blocks"
+        threads = f"{self.threads} threads with {self.chunks} vectors of {vectors.width} each"
+        return f"{rows.columns} columns stay in the shared memory of a {where}: {threads}"
+
+
+def _cut(part: int, size: int, cluster: int, target: Target) -> _Cut:
+    """So that a thread has THREAD_BYTES, and few vectors are walked in vain."""
+    threads = max(WARP, min(_power_of_two(math.ceil(part * size / THREAD_BYTES)), target.max_threads_per_block))
+    cuts = [_Cut(part * cluster, cluster, threads, unroll) for unroll in ((4, 2, 1) if cluster == 1 else (2, 1))]
+    return next(cut for cut in cuts if 5 * (-cut.chunks % cut.unroll) <= cut.chunks)
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """Rows of which a block's part has a multiprocessor for itself; `size` bytes are kept of a vector.
+
+    `joined`: bytes that a warp leaves for others; `moves`: whether rows can be taken in turn.
+    """
+
+    rows: Rows
+    vectors: _Vectors
+    size: int
+    joined: int
+    moves: bool
+
+    def cut(self, cluster: int) -> _Cut:
+        """So that hardly any vectors are walked in vain: as many at once, by as many threads, as then can be."""
+        part = self.vectors.count / cluster
+        cuts = (
+            _Cut(self.vectors.count, cluster, threads, unroll)
+            for unroll in (4, 2, 1)
+            for threads in range(MOST_ALONE, FEWEST_ALONE - 1, -WARP)
+        )
+        return min(cuts, key=lambda cut: round(cut.places / part / NOTHING))
+
+    def fits(self, cut: _Cut, target: Target) -> bool:
+        joined = self.joined * cut.cluster * cut.threads // WARP
+        return cut.places * self.size + joined + OTHER_BYTES <= target.shared_memory_per_block
+
+    def is_busy(self, cluster: int, target: Target) -> float:
+        """The share of the time that all clusters that run at once have a row."""
+        at_once = target.clusters_at_once(cluster)
+        return self.rows.count / (math.ceil(self.rows.count / at_once) * at_once)
+
+    def held(self, cut: _Cut) -> int:
+        """How many of a thread's vectors stay in registers: up to a third of them, whole turns left for the loop."""
+        registers = REGISTERS // cut.threads - OTHER_REGISTERS
+        # Once widened, an element takes a register
+        most = min(cut.chunks // 3, registers // self.vectors.width)
+        return max(0, cut.chunks - math.ceil((cut.chunks - most) / cut.unroll) * cut.unroll)
+
+
+def _alone_choice(alone: _Alone, target: Target) -> Choice | None:
+    """As few blocks as hold a row, if so many leave none idle; they take rows in turn."""
+    sizes = range(CLUSTERS[-1], CLUSTERS[-1] // 2, -1) if target.has_clusters else [1]
+    cuts = [cut for cut in map(alone.cut, sizes) if alone.fits(cut, target)]
+    if not cuts:
+        return None
+    cut = max(cuts, key=lambda cut: alone.is_busy(cut.cluster, target))
+    groups = target.clusters_at_once(cut.cluster)
+    parameters, why = _parameters(alone.vectors, cut.threads, "shared", cluster=cut.cluster, unroll=cut.unroll), ""
+    if alone.moves and alone.rows.count > groups:
+        parameters |= {"groups": groups, "chunks": alone.held(cut)}
+        what = "blocks, one a multiprocessor," if cut.cluster == 1 else "clusters, all that there is room for,"
+        why = f"; {groups} {what} take rows in turn, and hold {parameters['chunks']} of the vectors in registers"
+    return Choice(parameters, cut.why(alone.rows, alone.vectors) + why)
 
 
 def _stride(parameters: Parameters) -> Stride:

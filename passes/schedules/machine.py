@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...dialects.fusion import storage_type
-from ...dialects.mlir import arith, cf, gpu, ir, memref, scf, vector
+from ...dialects.mlir import arith, cf, gpu, ir, memref, nvgpu, scf, vector
 from ..evaluate import from_storage, to_storage
 from . import cluster
 
@@ -67,12 +67,14 @@ class Machine(Protocol):
     ) -> list[ir.Value]:
         """Joins, for each y < down, the values (scalars) of the threads x < across; all of them get the results.
 
-        In a loop, `turn` is 0 and 1 in turns.
+        The blocks of a cluster have `across` threads each. In a loop, `turn` is 0 and 1 in turns.
         """
         ...
 
     def place(self, across: int) -> tuple[ir.Value, ir.Value]:
-        """(x, y) of a thread, where `across` threads of a block stand side by side."""
+        """(x, y) of a thread, where `across` threads of a block stand side by side, and those of the next block of a
+        cluster follow.
+        """
         ...
 
     def combine_columns(
@@ -82,7 +84,7 @@ class Machine(Protocol):
         ...
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
-        """Runs the loop's body for blocks 0 <= block < count, whose threads share memory."""
+        """Runs the loop's body for blocks (or clusters) 0 <= block < count, whose threads share memory."""
         ...
 
     def spread(self, count: int) -> Iterator[list[ir.Value]]:
@@ -104,6 +106,18 @@ class Machine(Protocol):
 
     def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
         """Where a thread's place for a chunk begins in such memory."""
+        ...
+
+    def fetch(self, source: ir.Value, position: ir.Value, target: ir.Value, place: ir.Value, width: int) -> None:
+        """Asks for `width` elements (4, 8 or 16 bytes, aligned to as many) of memory at a place of the thread's own."""
+        ...
+
+    def end_fetch(self) -> None:
+        """What a thread has asked for since it was here last is a group."""
+        ...
+
+    def await_fetched(self, pending: int) -> None:
+        """Waits until at most the last `pending` of a thread's groups are under way."""
         ...
 
     def barrier(self) -> None:
@@ -202,6 +216,16 @@ class LoopMachine:
     def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
         return _times(chunk, width)
 
+    def fetch(self, source: ir.Value, position: ir.Value, target: ir.Value, place: ir.Value, width: int) -> None:
+        type_ = ir.VectorType.get([width], ir.MemRefType(source.type).element_type)
+        vector.StoreOp(vector.LoadOp(type_, source, [position]).result, target, [place])
+
+    def end_fetch(self) -> None:
+        """It is there already."""
+
+    def await_fetched(self, pending: int) -> None:
+        """It is there already."""
+
     def barrier(self) -> None:
         """One thread waits for nobody."""
 
@@ -233,6 +257,7 @@ class GpuMachine:
         self._given_block_id = block_id
         self._cluster = cluster
         self._cluster_has_started = False
+        self._first_group: ir.Value | None = None
         self.dynamic_bytes = 0
 
     @property
@@ -311,22 +336,18 @@ class GpuMachine:
             cluster.store(to_storage(value), shared, slot, lane)
         cluster.arrive()
         cluster.wait()
-        across = min(slots, WARP)
-        first = arith.RemUIOp(lane, number(across)).result
-        places = [arith.AddIOp(first, number(step)).result for step in range(0, slots, across)]
-        return _butterfly(_from_slots(value, shared, combine, places), combine, across)
+        return _from_all_slots(value, shared, combine, lane, slots)
 
     def _across_warps(self, value: ir.Value, combine: Combine, warps: int) -> ir.Value:
         """One barrier: each warp leaves its value in shared memory, each lane takes one and they combine."""
-        shared = self.shared_memory(warps, value.type)
+        shared = self.shared_memory(warps, storage_type(value.type))
         thread = _id(gpu.ThreadIdOp)
         lane = arith.RemUIOp(thread, number(WARP)).result
         first = arith.CmpIOp(arith.CmpIPredicate.eq, lane, number(0)).result
         with guarded(first):
-            memref.StoreOp(value, shared, [arith.DivUIOp(thread, number(WARP)).result])
+            memref.StoreOp(to_storage(value), shared, [arith.DivUIOp(thread, number(WARP)).result])
         gpu.BarrierOp()
-        slot = arith.RemUIOp(lane, number(warps)).result
-        return _butterfly(memref.LoadOp(shared, [slot]).result, combine, warps)
+        return _from_all_slots(value, shared, combine, lane, warps)
 
     def combine_rows(
         self, values: Sequence[ir.Value], combines: Sequence[Combine], across: int, down: int, turn: ir.Value
@@ -334,24 +355,43 @@ class GpuMachine:
         """One barrier for all values; the memory is there twice, since a warp may be a turn ahead of another."""
         pairs = list(zip(values, combines, strict=True))
         within = [_butterfly(value, combine, min(across, WARP)) for value, combine in pairs]
-        if across <= WARP:
+        slots = self._cluster * across // WARP
+        if slots <= 1:
             return within
-        warps, thread = across // WARP, _id(gpu.ThreadIdOp)
-        lane, warp = (op(thread, number(WARP)).result for op in (arith.RemUIOp, arith.DivUIOp))
-        base = _times(turn, warps * down)
-        memories = [self.shared_memory(2 * warps * down, storage_type(value.type)) for value in within]
-        with guarded(arith.CmpIOp(arith.CmpIPredicate.eq, lane, number(0)).result):
-            for value, memory in zip(within, memories, strict=True):
-                memref.StoreOp(to_storage(value), memory, [arith.AddIOp(base, warp).result])
-        gpu.BarrierOp()
-        row = _times(arith.DivUIOp(warp, number(warps)).result, warps)
-        slot = arith.AddIOp(arith.AddIOp(base, row).result, arith.RemUIOp(lane, number(warps)).result).result
+        lane, warp = (op(_id(gpu.ThreadIdOp), number(WARP)).result for op in (arith.RemUIOp, arith.DivUIOp))
+        memories = [self.shared_memory(2 * slots * down, storage_type(value.type)) for value in within]
+        row = _times(arith.DivUIOp(warp, number(across // WARP)).result, slots)
+        first = arith.AddIOp(_times(turn, slots * down), row).result
+        own = arith.AddIOp(first, arith.RemUIOp(warp, number(across // WARP)).result).result
+        self._leave(within, memories, own, across // WARP)
         return [
-            _butterfly(from_storage(memref.LoadOp(memory, [slot]).result, value.type), combine, warps)
+            _from_all_slots(value, memory, combine, lane, slots, first)
             for (value, combine), memory in zip(zip(within, combines, strict=True), memories, strict=True)
         ]
 
+    def _leave(self, values: Sequence[ir.Value], memories: Sequence[ir.Value], slot: ir.Value, warps: int) -> None:
+        """Each warp leaves its values in a slot of its block, or, further on, in every block's of the cluster."""
+        lane = arith.RemUIOp(_id(gpu.ThreadIdOp), number(WARP)).result
+        with guarded(_less(lane, self._cluster)):
+            for value, memory in zip(values, memories, strict=True):
+                if self._cluster == 1:
+                    memref.StoreOp(to_storage(value), memory, [slot])
+                else:
+                    there = arith.AddIOp(slot, _times(_id(gpu.ClusterBlockIdOp), warps)).result
+                    cluster.store(to_storage(value), memory, there, lane)
+        if self._cluster == 1:
+            gpu.BarrierOp()
+        else:
+            cluster.arrive()
+            cluster.wait()
+
     def place(self, across: int) -> tuple[ir.Value, ir.Value]:
+        x, y = self._place_in_block(across)
+        if self._cluster == 1:
+            return x, y
+        return arith.AddIOp(_times(_id(gpu.ClusterBlockIdOp), across), x).result, y
+
+    def _place_in_block(self, across: int) -> tuple[ir.Value, ir.Value]:
         thread, width = _id(gpu.ThreadIdOp), number(across)
         return arith.RemUIOp(thread, width).result, arith.DivUIOp(thread, width).result
 
@@ -366,7 +406,7 @@ class GpuMachine:
         slots = across * down // max(across, WARP)
         if slots == 1:
             return joined
-        thread, x = _id(gpu.ThreadIdOp), self.place(across)[0]
+        thread, x = _id(gpu.ThreadIdOp), self._place_in_block(across)[0]
         slot = arith.DivUIOp(thread, number(max(across, WARP))).result
         memories = [self.shared_memory(slots * across * _lanes(value), _stored_type(value)) for value in joined]
         for value, memory in zip(joined, memories, strict=True):
@@ -378,7 +418,13 @@ class GpuMachine:
         ]
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
-        yield self._block_id
+        """A cluster stands for a block; all of it is there before one writes to another's memory."""
+        if self._cluster == 1:
+            yield self._block_id
+            return
+        cluster.arrive()
+        cluster.wait()
+        yield _id(gpu.ClusterIdOp)
 
     def spread(self, count: int) -> Iterator[list[ir.Value]]:
         thread = _id(gpu.ThreadIdOp)
@@ -403,6 +449,21 @@ class GpuMachine:
     def own_place(self, chunk: ir.Value, width: int) -> ir.Value:
         """Neighbouring threads' places for a chunk are neighbours."""
         return _times(arith.AddIOp(_times(chunk, self._block), _id(gpu.ThreadIdOp)).result, width)
+
+    def fetch(self, source: ir.Value, position: ir.Value, target: ir.Value, place: ir.Value, width: int) -> None:
+        """Copies of 16 bytes go past the first level of the cache."""
+        is_widest = width * ir.MemRefType(source.type).element_type.width == 8 * ALIGNMENT
+        nvgpu.DeviceAsyncCopyOp(target, [place], source, [position], width, bypassL1=is_widest)
+
+    def end_fetch(self) -> None:
+        nvgpu.DeviceAsyncCreateGroupOp([])
+
+    def await_fetched(self, pending: int) -> None:
+        """The operation has to name a group: an empty one, that all others come after."""
+        if self._first_group is None:
+            with ir.InsertionPoint.at_block_begin(self._function.regions[0].blocks[0]):
+                self._first_group = nvgpu.DeviceAsyncCreateGroupOp([]).result
+        nvgpu.DeviceAsyncWaitOp(self._first_group, numGroups=pending)
 
     def barrier(self) -> None:
         gpu.BarrierOp()
@@ -463,6 +524,28 @@ def _from_slots(value: ir.Value, memory: ir.Value, combine: Combine, places: Seq
     for other in loaded[1:]:
         result = combine(result, other)
     return result
+
+
+def _from_all_slots(
+    value: ir.Value, memory: ir.Value, combine: Combine, lane: ir.Value, slots: int, base: ir.Value | None = None
+) -> ir.Value:
+    """The scalars in all slots from `base` on, joined by each warp: its lanes take as many each, or one less."""
+    across = min(1 << slots.bit_length() - 1, WARP)
+    first = arith.RemUIOp(lane, number(across)).result
+
+    def load(slot: ir.Value) -> ir.Value:
+        place = slot if base is None else arith.AddIOp(base, slot).result
+        return from_storage(memref.LoadOp(memory, [place]).result, value.type)
+
+    result = load(first)
+    for step in range(across, slots, across):
+        slot = arith.AddIOp(first, number(step)).result
+        if step + across <= slots:
+            result = combine(result, load(slot))
+        else:
+            joined = combine(result, load(arith.MinUIOp(slot, number(slots - 1)).result))
+            result = arith.SelectOp(_less(slot, slots), joined, result).result
+    return _butterfly(result, combine, across)
 
 
 def _load_at(memory: ir.Value, where: ir.Value, lanes: int) -> ir.Value:

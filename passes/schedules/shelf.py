@@ -4,12 +4,13 @@ A schedule goes over its row several times: once for each level of reductions, a
 of these *passes* reads, the first of them puts on the shelf, as it lies in memory (16-bit floats take 16 bits), and
 the others take it from there. A thread only takes what it put there itself, so nobody waits.
 
-What is put there before the first pass (row_pipeline.py), all passes take: then `first` is `BEFORE`.
+What is there before the first pass (row_pipeline.py), all passes take: then `first` is `BEFORE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...dialects.fusion import storage_type
@@ -74,32 +75,31 @@ class Shelf:
         self._machine, self._evaluator = machine, evaluator
         self._memories = [machine.own_memory(chunks, width, storage_type(_element(one.value))) for one in kept]
 
-    def prepare(self, stops: Sequence[Stop], number: int) -> None:
-        """Makes known what pass `number` needs of the row at some stops: reads it all, or takes it from the shelf."""
+    @contextmanager
+    def visiting(self, stops: Sequence[Stop], number: int) -> Iterator[None]:
+        """Makes known what pass `number`, which stands there meanwhile, needs of the row at some stops.
+
+        What it is the first to need is read, and put on the shelf; the rest is taken from there.
+        """
         for one, memory in zip(self._kept, self._memories, strict=True):
             if one.first < number:
                 for stop in stops:
                     self._take(one, memory, stop)
-        fresh = [pair for pair in zip(self._kept, self._memories, strict=True) if pair[0].first == number]
         self.load(stops, number)
-        for one, memory in fresh:
+        for one, memory in self._pairs(number):
             for stop in stops:
                 self._put(memory, stop, self._evaluator.at(one.value, self._at(one, stop), stop.lanes))
+        yield
 
     def load(self, stops: Sequence[Stop], number: int) -> None:
         """Reads what pass `number` is the first to read."""
-        for one in self._kept:
-            for stop in stops if one.first == number else ():
+        for one, _ in self._pairs(number):
+            for stop in stops:
                 self._evaluator.at(one.value, self._at(one, stop), stop.lanes)
 
-    def fill(self, stops: Sequence[Stop], edges: Sequence[Stop], values: Sequence[ir.Value]) -> None:
-        """Puts there, before the first pass, what was read at all stops, and makes known what was read at edges."""
-        left = iter(values)
-        for one, memory in zip(self._kept, self._memories, strict=True):
-            for stop in stops:
-                self._put(memory, stop, next(left))
-            for edge in edges:
-                self._evaluator.remember(one.value, self._at(one, edge), next(left))
+    def _pairs(self, first: int) -> list[tuple[Kept, ir.Value]]:
+        """What pass `first` is the first to read, and where it is put."""
+        return [pair for pair in zip(self._kept, self._memories, strict=True) if pair[0].first == first]
 
     def _at(self, one: Kept, stop: Stop) -> Index:
         return one.at({self._column: stop.counter})

@@ -1,9 +1,9 @@
 """A thread's way along the elements that a reduction joins: unrolled once, or as a loop each time it is walked.
 
 The threads that share the elements take turns, a vector each: thread t of n stands at vector t, t + n, t + 2n. With
-`chunks` > 0 those are unrolled, and what was loaded at one is still known when the walk is walked again; with
-`chunks` = 0 they are a loop of `unroll` at a time. Where the elements end before the turn does, a thread stands at
-the last vector again and is told that it is not to count.
+`chunks` > 0 so many of those are unrolled, and what was loaded at one is still known when the walk is walked again;
+the others, if there are any, are a loop of `unroll` at a time. Where the elements end before the turn does, a thread
+stands at the last vector again and is told that it is not to count.
 
 Rows of an odd width start anywhere in memory. Their vectors can start where the memory is aligned (`Alignment`): then a
 few elements at both *edges* of the row remain, one for each of the first threads.
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 from ...dialects.mlir import arith, ir, scf, vector
 from ..evaluate import Evaluator
@@ -30,13 +31,14 @@ from .partial import Partial
 class Stop:
     """Elements that a thread handles at once; `valid` tells which of them exist, None if all do.
 
-    `chunk` is which of the thread's vectors they are.
+    `chunk` is which of the thread's vectors they are, `is_kept` whether that one is not in a loop.
     """
 
     chunk: ir.Value
     counter: Counter
     lanes: Lanes | None
     valid: ir.Value | None
+    is_kept: bool = False
 
     @property
     def store_guard(self) -> ir.Value | None:
@@ -84,7 +86,7 @@ class _Aligned:
 class Walk:
     """Walks `extent` elements as thread number `thread`.
 
-    `kept` are all stops where they are not a loop; `edges` those that are not walked with the others.
+    `kept` are the stops that are not in a loop; `edges` those that are not walked with the others.
     """
 
     def __init__(
@@ -98,44 +100,42 @@ class Walk:
         self.extent, self.stride = extent, stride
         self._thread, self._evaluator = thread, evaluator
         self._aligned = None if alignment is None else self._align(alignment)
-        self._kept = [self._stop(number(0), chunk, chunk) for chunk in range(stride.chunks)]
+        self._kept = [replace(self._stop(number(0), each, each), is_kept=True) for each in range(stride.chunks)]
         self.edges = [] if self._aligned is None else self._edges(self._aligned)
 
     @property
     def chunks(self) -> int:
         """How many vectors a thread stands at, at most."""
-        return self.stride.chunks or self.iterations * self.stride.unroll
+        return self.stride.chunks + self.iterations * self.stride.unroll
 
     def accumulate(
         self,
         parts: Sequence[Partial],
         width: int,
         at: Callable[[Partial, Stop], ir.Value],
-        prepare: Callable[[Sequence[Stop]], None] | None = None,
+        around: Callable[[Sequence[Stop]], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> list[ir.Value]:
         """What each of `parts`, in vectors of `width`, comes to over all stops, where it has the values `at`.
 
-        `prepare` sees those stops first that come at once. A loop of many turns is two (see reduction_loops.py).
+        What is computed for stops that come at once stands inside `around`. A loop of many turns is two (see
+        reduction_loops.py).
         """
 
         def nothing() -> list[ir.Value]:
             return [part.start(width) for part in parts]
 
         def turn(stops: Sequence[Stop], so_far: Sequence[ir.Value]) -> list[ir.Value]:
-            if prepare is not None:
-                prepare(stops)
-            for stop in stops:
-                values = [at(part, stop) for part in parts]
-                so_far = _joined(parts, so_far, values)
+            with around(stops):
+                for stop in stops:
+                    so_far = _joined(parts, so_far, [at(part, stop) for part in parts])
             return list(so_far)
 
-        if self._kept:
-            return turn(self._kept, nothing())
+        so_far = turn(self._kept, nothing()) if self._kept else nothing()
         count = number(self.iterations)
         if self.iterations <= SHORTEST:
-            return self._loop(number(0), count, nothing(), turn)
+            return self._loop(number(0), count, so_far, turn) if self.iterations else so_far
         chunk = number(chain(self.iterations))
-        outer = scf.ForOp(number(0), count, chunk, nothing())
+        outer = scf.ForOp(number(0), count, chunk, so_far)
         with ir.InsertionPoint(outer.body), self._evaluator.scope():
             end = arith.MinUIOp(arith.AddIOp(outer.induction_variable, chunk).result, count).result
             sums = self._loop(outer.induction_variable, end, nothing(), turn)
@@ -155,14 +155,28 @@ class Walk:
         return list(loop.results)
 
     @property
+    def is_aligned(self) -> bool:
+        """Whether its vectors start where the row's memory is aligned."""
+        return self._aligned is not None
+
+    def again(self, stop: Stop) -> Stop:
+        """Where this walk stands with the vector that is another one's `stop`."""
+        return self._stop(stop.chunk, 0, self.chunks - 1)
+
+    @property
     def kept(self) -> list[Stop]:
-        """The stops, where they are unrolled."""
+        """The stops that are unrolled."""
         return self._kept
 
     def visit(self) -> Iterator[list[Stop]]:
         """Runs the loop's body for all stops, several at once."""
+        yield from self.visit_loop()
         if self._kept:
             yield self._kept
+
+    def visit_loop(self) -> Iterator[list[Stop]]:
+        """Those that are not unrolled."""
+        if not self.iterations:
             return
         loop = scf.ForOp(number(0), number(self.iterations), number(1))
         with ir.InsertionPoint(loop.body), self._evaluator.scope():
@@ -172,13 +186,16 @@ class Walk:
     @property
     def iterations(self) -> int:
         """How often the loop runs, where there is one."""
-        return math.ceil(self.extent / (self.stride.vector * self.stride.threads * self.stride.unroll))
+        stride = self.stride
+        looped = math.ceil(self.extent / (stride.vector * stride.threads)) - stride.chunks
+        return max(0, math.ceil(looped / stride.unroll))
 
     def stops(self, iteration: ir.Value) -> list[Stop]:
         """The stops of an iteration of the loop."""
-        unroll = self.stride.unroll
+        unroll, first = self.stride.unroll, self.stride.chunks
         base = arith.MulIOp(iteration, number(unroll)).result
-        last = (self.iterations - 1) * unroll
+        base = arith.AddIOp(base, number(first)).result if first else base
+        last = first + (self.iterations - 1) * unroll
         return [self._stop(base, step, last + step) for step in range(unroll)]
 
     def _stop(self, base: ir.Value, step: int, furthest: int) -> Stop:

@@ -120,8 +120,8 @@ func.func @long_row(%x: tensor<8x262144xf32>) -> tensor<8xf32> {
 // CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "memory", rows = 1, threads = 1024, unroll = 4, vector = 8},
 // CHECK-SAME:    "2097152 columns are more than the chip holds, or needed once: 1024 threads walk them at each level"
 // SM80-LABEL: func.func @long_row_twice
-// SM80:        "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "shared", rows = 1, threads = 1024, unroll = 4, vector = 8},
-// SM80-SAME:     "65536 columns stay in the shared memory of a block: 1024 threads with 8 vectors of 8 each"
+// SM80:        "inner_reduction", {aligned = 0, chunks = 0, cluster = 1, groups = 0, row = "shared", rows = 1, threads = 512, unroll = 4, vector = 8},
+// SM80-SAME:     "65536 columns stay in the shared memory of a block: 512 threads with 16 vectors of 8 each"
 func.func @long_row_twice(%x: tensor<8x65536xbf16>, %y: tensor<8x2097152xbf16>)
     -> (tensor<8x65536xbf16>, tensor<8x2097152xbf16>) {
   %r = "fusion.kernel"(%x) ({
@@ -201,13 +201,13 @@ func.func @odd_row(%x: tensor<8x50257xbf16>) -> tensor<8xbf16> {
 #weight = affine_map<(d0, d1) -> (d1)>
 
 // Many long rows, and weights that all of them read. Without clusters, a row of 80 KiB with weights of as much is all that a multiprocessor
-// holds: its block takes rows in turn, and loads one while it computes another.
+// holds: its block takes rows in turn, and one is on its way while another is computed.
 
 // CHECK-LABEL: func.func @many_long_rows
 // CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 4, groups = 0, row = "shared", rows = 1, threads = 256, unroll = 2, vector = 8},
 // SM80-LABEL: func.func @many_long_rows
-// SM80:        cluster = 1, groups = 108, row = "shared", rows = 1, threads = 1024
-// SM80-SAME:     "40960 columns stay in the shared memory of a block: 1024 threads with 5 vectors of 8 each; 108 blocks, one a multiprocessor, take rows in turn"
+// SM80:        cluster = 1, groups = 108, row = "shared", rows = 1, threads = 320
+// SM80-SAME:     "40960 columns stay in the shared memory of a block: 320 threads with 16 vectors of 8 each; 108 blocks, one a multiprocessor, take rows in turn, and hold 4 of the vectors in registers"
 // OFF-LABEL:  func.func @many_long_rows
 // OFF:         cluster = 1, groups = 0
 func.func @many_long_rows(%x: tensor<4096x40960xbf16>, %w: tensor<40960xbf16>) -> tensor<4096x40960xbf16> {
@@ -233,6 +233,72 @@ func.func @many_long_rows(%x: tensor<4096x40960xbf16>, %w: tensor<40960xbf16>) -
     "fusion.yield"(%z) : (tensor<4096x40960xbf16>) -> ()
   }) {name = "k", operandSegmentSizes = array<i32: 2, 0>} : (tensor<4096x40960xbf16>, tensor<40960xbf16>) -> tensor<4096x40960xbf16>
   return %r : tensor<4096x40960xbf16>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Rows of 1.2 MiB take eight multiprocessors each. As many clusters as run at once take them in turn.
+
+// CHECK-LABEL: func.func @longest_rows
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 8, cluster = 8, groups = 15, row = "shared", rows = 1, threads = 352, unroll = 4, vector = 4},
+// CHECK-SAME:    "313600 columns stay in the shared memory of a cluster of 8 blocks: 352 threads with 28 vectors of 4 each; 15 clusters, all that there is room for, take rows in turn, and hold 8 of the vectors in registers"
+// SM80-LABEL: func.func @longest_rows
+// SM80:        cluster = 1, groups = 0, row = "memory"
+// OFF-LABEL:  func.func @longest_rows
+// OFF:         cluster = 1, groups = 0, row = "memory"
+func.func @longest_rows(%x: tensor<256x313600xf32>) -> tensor<256x313600xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<256x313600xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<256xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<256x313600xf32>) outs(%init : tensor<256xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<256xf32>
+    %e2 = tensor.empty() : tensor<256x313600xf32>
+    %z = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %m : tensor<256x313600xf32>, tensor<256xf32>) outs(%e2 : tensor<256x313600xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.divf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<256x313600xf32>
+    "fusion.yield"(%z) : (tensor<256x313600xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<256x313600xf32>) -> tensor<256x313600xf32>
+  return %r : tensor<256x313600xf32>
+}
+
+// No more rows than clusters: none has a second one to ask for.
+
+// CHECK-LABEL: func.func @few_longest_rows
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 8, groups = 0, row = "shared"
+func.func @few_longest_rows(%x: tensor<15x313600xf32>) -> tensor<15x313600xf32> {
+  %r = "fusion.kernel"(%x) ({
+  ^bb0(%a: tensor<15x313600xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<15xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<15xf32>) -> tensor<15xf32>
+    %m = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%a : tensor<15x313600xf32>) outs(%init : tensor<15xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<15xf32>
+    %e2 = tensor.empty() : tensor<15x313600xf32>
+    %z = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %m : tensor<15x313600xf32>, tensor<15xf32>) outs(%e2 : tensor<15x313600xf32>) {
+    ^bb0(%in: f32, %s: f32, %out: f32):
+      %1 = arith.divf %in, %s : f32
+      linalg.yield %1 : f32
+    } -> tensor<15x313600xf32>
+    "fusion.yield"(%z) : (tensor<15x313600xf32>) -> ()
+  }) {name = "k", operandSegmentSizes = array<i32: 1, 0>} : (tensor<15x313600xf32>) -> tensor<15x313600xf32>
+  return %r : tensor<15x313600xf32>
 }
 
 // -----

@@ -175,30 +175,39 @@ func.func @main(%x: memref<3x1024xf32>, %y: memref<3x1024xf32>) {
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
-// One cluster takes the rows in turn, and asks for the next one before it computes. Blocks that are done with a row say
-// so, and wait for the others before they write to their memory again.
+// One cluster takes the rows in turn. What is stored makes place for the next row, if there is one: it is on its way
+// until the first pass waits for it, a turn after the other. Blocks that are done with a row say so, and wait for the
+// others before they write to their memory again.
 
 // CHECK-LABEL: gpu.func @in_turn
+// CHECK-SAME:    (%[[IN:[a-z0-9]+]]: memref<3x1024xf32>
+// CHECK:         %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK:         %[[X:.*]] = memref.reinterpret_cast %[[IN]]
 // CHECK:         nvvm.cluster.arrive {aligned}
-// CHECK:         %[[A0:.*]] = vector.load
-// CHECK:         %[[B0:.*]] = vector.load
-// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[A0]], %[[B:.*]] = %[[B0]])
-// CHECK:           vector.store %[[A]], %[[OWN:.*]][
-// CHECK:           vector.store %[[B]], %[[OWN]][
-// CHECK:           %[[A1:.*]] = vector.load
-// CHECK:           %[[B1:.*]] = vector.load
+// CHECK:         %[[FIRST:.*]] = gpu.cluster_id x
+// CHECK:         scf.for
+// CHECK:           scf.if
+// CHECK:             nvgpu.device_async_copy %[[X]][%{{.*}}], %[[OWN:.*]][%{{.*}}], 4 {bypassL1}
+// CHECK:           nvgpu.device_async_create_group
+// CHECK:         scf.for %[[ROW:.*]] = %[[FIRST]]
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[ROW]], %{{.*}} : index
+// CHECK:           %[[EXISTS:.*]] = arith.cmpi ult, %[[NEXT]], %{{.*}} : index
 // CHECK:           scf.for
-// CHECK:             vector.load %[[OWN]]
-// CHECK:             arith.addf
+// CHECK:             nvgpu.device_async_create_group
+// CHECK-NEXT:        nvgpu.device_async_wait %[[GROUP]] {numGroups = 2 : i32}
+// CHECK:             %[[V:.*]] = vector.load %[[OWN]]
+// CHECK:             arith.addf %{{.*}}, %[[V]]
 // CHECK:           nvvm.cluster.wait {aligned}
 // CHECK:           nvvm.cluster.arrive {aligned}
 // CHECK:           nvvm.cluster.wait {aligned}
 // CHECK:           scf.for
-// CHECK:             vector.load %[[OWN]]
-// CHECK:             arith.divf
+// CHECK:             %[[W:.*]] = vector.load %[[OWN]][%[[PLACE:.*]]] {alignment
+// CHECK:             arith.divf %[[W]]
 // CHECK:             vector.store
+// CHECK:             scf.if %[[EXISTS]]
+// CHECK:               nvgpu.device_async_copy %[[X]][%{{.*}}], %[[OWN]][%[[PLACE]]], 4 {bypassL1}
+// CHECK:             nvgpu.device_async_create_group
 // CHECK:           nvvm.cluster.arrive {aligned}
-// CHECK:           scf.yield %[[A1]], %[[B1]]
 // CHECK:         nvvm.cluster.wait {aligned}
 func.func @main(%x: memref<3x1024xf32>, %y: memref<3x1024xf32>) {
   "fusion.kernel"(%x, %y) ({

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.build import build
+from mlir_fusion.driver.launchers import make_launcher
 from mlir_fusion.driver.options import Options
 from mlir_fusion.driver.runner import make_context
-from mlir_fusion.runtime.native import NativeLauncher
 from mlir_fusion.runtime.program import Program as HostProgram
 from programs import BF16, F16, Program, integers, rand
 from test_programs import compare
@@ -71,6 +71,12 @@ def test_row_in_shared_memory(program: Program, parameters: dict[str, str]) -> N
     run(program, {"row": '"shared"', **parameters})
 
 
+@pytest.mark.parametrize("program", [program for program in ROWS if program.name != "one_column"], ids=str)
+def test_rows_in_turn(program: Program) -> None:
+    """Vectors that an asynchronous copy may have."""
+    run(program, {"row": '"shared"', "groups": "1", "vector": "4"})
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -85,13 +91,54 @@ def test_vectors_that_start_where_memory_is_aligned(program: Program, parameters
     run(program, {"aligned": "1", **parameters})
 
 
-def run(program: Program, parameters: dict[str, str]) -> None:
-    """Compares with eager what is computed under these parameters."""
+def batch_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    others, x = [0, *range(2, x.dim())], x.to(w.dtype)
+    mean, variance = x.mean(others, keepdim=True), x.var(others, keepdim=True, unbiased=False)
+    w, b = (each.view(1, -1, *[1] * (x.dim() - 2)) for each in (w, b))
+    return torch.relu((x - mean) * torch.rsqrt(variance + 1e-5) * w + b)
+
+
+IN_TURN = [
+    Program("batch_norm", batch_norm, lambda: (rand(3, 5, 6, 10), rand(5), rand(5)), 4e-6),
+    Program("batch_norm_bf16", batch_norm, lambda: (rand(4, 7, 96, dtype=BF16), rand(7), rand(7)), 4e-6),
+    Program("softmax", lambda x, y: torch.softmax(x, -1) * y, lambda: (rand(5, 1000), rand(5, 1000))),
+    Program("sums", lambda x: (x - x.mean(-1, keepdim=True)).square().sum(-1), lambda: (rand(4, 1400),)),
+    Program("odd", lambda x: torch.softmax(x, -1), lambda: (rand(5, 1001, dtype=BF16),)),
+]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"threads": "96", "cluster": "2", "chunks": "0"},
+        {"threads": "32", "cluster": "3", "chunks": "1"},
+        {"threads": "160", "cluster": "1", "chunks": "1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("program", IN_TURN, ids=str)
+def test_rows_in_turn_in_the_checker(program: Program, shape: dict[str, str]) -> None:
+    """The next row is on its way while one is computed; some of it is held in registers, and makes place early.
+
+    Blocks and clusters have no power of two of warps.
+    """
+    parameters = {"row": '"shared"', "rows": "1", "groups": "2", "vector": "4", "unroll": "2", **shape}
+    aligned = {"aligned": "1"} if program.name == "odd" else {}
+    run(program, {**parameters, **aligned}, "simt")
+
+
+def run(program: Program, parameters: dict[str, str], target: str = "cpu") -> None:
+    run_with(program, "inner_reduction", parameters, target)
+
+
+def run_with(program: Program, family: str, parameters: dict[str, str], target: str) -> None:
+    """Compares with eager what is computed under these parameters of the schedules of a family."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     inputs = list(program.make())
-    compiled = mlir_fusion.compile(program.function, fusion_type="dataflow", target="cpu").lower(*inputs)
-    text = with_parameters(compiled.ir("kernel"), "inner_reduction", parameters)
+    compiled = mlir_fusion.compile(program.function, fusion_type="dataflow", target=target).lower(*inputs)
+    text = with_parameters(compiled.ir("kernel"), family, parameters)
+    options = Options(target=target, disk_cache=False)
     with make_context():
-        artifact = build(ir.Module.parse(text), Options(target="cpu", disk_cache=False))
-    compare(program, inputs, HostProgram(artifact.host, NativeLauncher(artifact.code))(*inputs))
+        artifact = build(ir.Module.parse(text), options)
+    compare(program, inputs, HostProgram(artifact.host, make_launcher(artifact.code, options))(*inputs))
