@@ -24,8 +24,6 @@ from .image import Entry, Image
 from .launch import Argument, Launch, Launched, Queue, new_tensor
 from .native import argument_type
 
-DEFAULT_SHARED_BYTES = 48 * 1024
-"""What a kernel may use without opting in to more."""
 LOG_BYTES = 16 * 1024
 
 Handle = object
@@ -149,7 +147,8 @@ class CudaLauncher:
         module = self._module(entry.image, device)
         what = f"looking up {launch}"
         (function,) = self.call(what, *driver.cuModuleGetFunction(module, entry.name.encode()))
-        if launch.shared_bytes > DEFAULT_SHARED_BYTES:
+        if launch.shared_bytes:
+            # Together with what the kernel has by itself, even few bytes may be more than it may have without asking
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # pyright: ignore
             status = driver.cuFuncSetAttribute(function, attribute, launch.shared_bytes)
             self.call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
