@@ -13,6 +13,7 @@ What is returned, or lies in the same memory as something returned, escapes: it 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Literal
@@ -55,7 +56,7 @@ class Storages:
         pinned: Set[ir.Value] = frozenset(),
         is_pointwise: Callable[[ir.Operation], bool] = is_pointwise_kernel,
     ) -> None:
-        self._is_pointwise = is_pointwise
+        self._is_pointwise = functools.cache(is_pointwise)
         self.operations = [op.operation for op in block.operations]
         self.of: dict[ir.Value, Storage] = {}
         self._whole: set[ir.Value] = set()

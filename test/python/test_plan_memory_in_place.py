@@ -5,7 +5,8 @@ import re
 import pytest
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
-from mlir_fusion.passes.in_place import refuse_in_place
+from mlir_fusion.passes.in_place import is_pointwise_kernel, refuse_in_place
+from mlir_fusion.passes.lifetimes import Storages
 
 STRAIGHT = "affine_map<(i, j) -> (i, j)>"
 ROW = "affine_map<(i, j) -> (i, i)>"
@@ -73,3 +74,26 @@ def test_others_may_not(body: str, options: dict[str, str], message: str) -> Non
     found = reason(body, **options)
     assert found is not None
     assert re.search(message, found), found
+
+
+def test_a_schedule_is_asked_for_once() -> None:
+    """Not for each output and input that dies: to find a schedule takes long for large kernels."""
+    inputs = [f"%p{number}" for number in range(4)]
+    kernel = f"""
+        %k:4 = "fusion.kernel"({", ".join(["%a"] * 4)}) ({{
+        ^bb0({", ".join(f"{name}: tensor<4x4xf32>" for name in inputs)}):
+          "fusion.yield"({", ".join(inputs)}) : ({", ".join(["tensor<4x4xf32>"] * 4)}) -> ()
+        }}) : ({", ".join(["tensor<4x4xf32>"] * 4)}) -> ({", ".join(["tensor<4x4xf32>"] * 4)})"""
+    call = '%a = "fusion.extern"(%x) {op = "test.call"} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
+    asked = []
+
+    def is_pointwise(op: ir.Operation) -> bool:
+        asked.append(op)
+        return is_pointwise_kernel(op)
+
+    with ir.Context() as context, ir.Location.unknown():
+        fusion.load(context)
+        module = ir.Module.parse(f"func.func @main(%x: tensor<4x4xf32>) {{\n{call}\n{kernel}\nreturn\n}}")
+        block = module.body.operations[0].regions[0].blocks[0]
+        Storages(block, in_place=True, is_pointwise=is_pointwise)
+    assert asked == [block.operations[1].operation]
