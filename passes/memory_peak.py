@@ -13,11 +13,13 @@ in the same place (a kernel that overwrites its input) count once:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
+from .covered import Covered, Range
 from .memref_types import byte_size
 from .reduction_split import is_partial
 
@@ -25,8 +27,8 @@ ALIASES = ("memref.reinterpret_cast", "memref.cast", "memref.subview")
 NO_USE = (*ALIASES, "memref.view", "memref.dealloc")
 """They touch no memory: naming a part of a pool is no use of the pool."""
 
-Home = tuple[int, int]
-"""An allocation, by a number, and an offset in it."""
+Home = tuple[ir.Value, int]
+"""An allocation, and an offset in it."""
 
 
 @dataclass
@@ -46,29 +48,39 @@ def bytes_of(type_: ir.Type) -> int:
 
 def peak_bytes(function: ir.Operation) -> int:
     """The largest sum of live buffers at any step of the function, workspaces apart."""
-    return _peak(buffer for buffer in _buffers(function) if not buffer.is_workspace)
+    return _peak([buffer for buffer in _buffers(function) if not buffer.is_workspace])
 
 
 def workspace_bytes(function: ir.Operation) -> int:
     """The largest sum of live partial results at any step of the function."""
-    return _peak(buffer for buffer in _buffers(function) if buffer.is_workspace)
+    return _peak([buffer for buffer in _buffers(function) if buffer.is_workspace])
 
 
-def _peak(buffers: Iterable[_Buffer]) -> int:
-    changes: dict[int, list[tuple[bool, _Buffer]]] = defaultdict(list)
-    for buffer in buffers:
-        changes[buffer.first].append((True, buffer))
-        changes[buffer.last + 1].append((False, buffer))
-    live: dict[int, _Buffer] = {}
+def _peak(buffers: Sequence[_Buffer]) -> int:
+    """The most bytes that are in use at once, each counted once."""
+    ranges = _ranges(buffers)
+    covered = Covered(ranges)
+    changes = [(buffer.first, 1, one) for buffer, one in zip(buffers, ranges, strict=True)]
+    changes += [(buffer.last + 1, 0, one) for buffer, one in zip(buffers, ranges, strict=True)]
     peak = 0
-    for step in sorted(changes):
-        for starts, buffer in changes[step]:
-            if starts:
-                live[id(buffer)] = buffer
-            else:
-                del live[id(buffer)]
-        peak = max(peak, _covered(live.values()))
+    for _, starts, one in sorted(changes):
+        if starts:
+            covered.add(one)
+            peak = max(peak, covered.bytes)
+        else:
+            covered.remove(one)
     return peak
+
+
+def _ranges(buffers: Sequence[_Buffer]) -> list[Range]:
+    """Where the buffers are if all allocations stand behind one another."""
+    extent: dict[ir.Value, int] = defaultdict(int)
+    for buffer in buffers:
+        allocation, offset = buffer.home
+        extent[allocation] = max(extent[allocation], offset + buffer.size)
+    start = dict(zip(extent, accumulate(extent.values(), initial=0), strict=False))
+    first = [start[buffer.home[0]] + buffer.home[1] for buffer in buffers]
+    return [(byte, byte + buffer.size) for byte, buffer in zip(first, buffers, strict=True)]
 
 
 def _buffers(function: ir.Operation) -> list[_Buffer]:
@@ -102,10 +114,10 @@ def _define(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None
         if op.operands[0] in found:
             found[op.results[0]] = found[op.operands[0]]
     elif op.name == "memref.view":
-        home = (hash(op.operands[0]), _constant(op.operands[1]))
+        home = (op.operands[0], _constant(op.operands[1]))
         found[op.results[0]] = _Buffer(home, bytes_of(op.results[0].type), -1, -1)
     elif op.name == "memref.alloc":
-        found[op.results[0]] = _Buffer((hash(op.results[0]), 0), bytes_of(op.results[0].type), -1, -1)
+        found[op.results[0]] = _Buffer((op.results[0], 0), bytes_of(op.results[0].type), -1, -1)
     elif fusion.is_op(op, "extern"):
         _define_results(op, step, found)
 
@@ -115,7 +127,7 @@ def _define_results(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer])
     tied = {result: operand for operand, result in fusion.tied_operands(op)}
     for number, result in enumerate(op.results):
         if number not in tied:
-            found[result] = _Buffer((hash(result), 0), bytes_of(result.type), step, step)
+            found[result] = _Buffer((result, 0), bytes_of(result.type), step, step)
         elif op.operands[tied[number]] in found:
             found[result] = found[op.operands[tied[number]]]
 
@@ -129,20 +141,3 @@ def _constant(value: ir.Value) -> int:
     if not isinstance(owner, ir.Block) and owner.name == "arith.constant":
         return ir.IntegerAttr(owner.attributes["value"]).value
     return 0
-
-
-def _covered(buffers: Iterable[_Buffer]) -> int:
-    """How many bytes the buffers cover together."""
-    ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for buffer in buffers:
-        allocation, offset = buffer.home
-        ranges[allocation].append((offset, offset + buffer.size))
-    return sum(_length_of_union(found) for found in ranges.values())
-
-
-def _length_of_union(ranges: list[tuple[int, int]]) -> int:
-    total, reached = 0, 0
-    for start, end in sorted(ranges):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total

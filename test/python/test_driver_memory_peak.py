@@ -1,7 +1,12 @@
 """The peak of a memory plan, on plans written by hand."""
 
+import time
+
+import numpy as np
+import pytest
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.runner import make_context
+from mlir_fusion.passes.covered import Covered
 from mlir_fusion.passes.memory_peak import peak_bytes
 
 
@@ -73,3 +78,32 @@ def test_a_library_allocates_its_results_but_not_what_it_wrote():
         )
     )
     assert peak(body, "memref<4x4xf32>") == 64
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 20])
+def test_covered_bytes_are_those_of_the_union(count: int):
+    rng = np.random.default_rng(count)
+    for _ in range(50):
+        starts, sizes = rng.integers(0, 30, count), rng.choice([0, 1, 2, 7, 30], count)
+        ranges = [(int(start), int(start + size)) for start, size in zip(starts, sizes, strict=True)]
+        covered, live = Covered(ranges), []
+        for number in rng.permutation([*range(count), *range(count)]):
+            if ranges[number] in live:
+                live.remove(ranges[number])
+                covered.remove(ranges[number])
+            else:
+                live.append(ranges[number])
+                covered.add(ranges[number])
+            assert covered.bytes == len({byte for first, after in live for byte in range(first, after)})
+
+
+def test_as_many_live_buffers_as_operations():
+    """Each a kernel's result that is returned: looking at all of them at each step takes a minute."""
+    count = 3000
+    lines = [f"%r{number} = memref.alloc() : memref<16xf32>\n{kernel('%x', f'%r{number}')}" for number in range(count)]
+    types = ", ".join(["memref<16xf32>"] * count)
+    names = ", ".join(f"%r{number}" for number in range(count))
+    body = "\n".join([*lines, f"return {names} : {types}"])
+    start = time.process_time()
+    assert peak(body, f"({types})") == 64 * count
+    assert time.process_time() - start < 5
