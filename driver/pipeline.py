@@ -44,15 +44,18 @@ def _run_whole(module: ir.Module, step: Whole, defaults: Options, instruments: I
     return None
 
 
-def whole_settings(settings: Mapping[str, str], defaults: Options) -> tuple[Options, str]:
-    """`fusion=dataflow target=sm_90 emit=ptx horizontal=false` as options and the stage to reach."""
+def whole_settings(settings: Mapping[str, str | None], defaults: Options) -> tuple[Options, str]:
+    """`fusion=dataflow target=sm_90 emit=ptx horizontal=false` as options and the stage to reach.
+
+    A name alone, which has None here, means the option's on-value, as with --enable.
+    """
     names = {"fusion": "fusion_type", **{d.name.replace("_", "-"): d.name for d in declarations()}}
     enable, emit = [], "region"
     for key, value in settings.items():
         if key == "emit":
-            emit = value
+            emit = value or ""
         elif key in names:
-            enable.append(f"{names[key]}={value}")
+            enable.append(names[key] if value is None else f"{names[key]}={value}")
         else:
             known = ["emit", *names]
             raise UserError(f"{WHOLE}: {unknown('option', key, known)}; allowed: {', '.join(known)}")

@@ -60,7 +60,7 @@ class Nest:
 class Whole:
     """The whole pipeline by its name: `fusion-pipeline{fusion=dataflow emit=ptx}`."""
 
-    settings: Mapping[str, str]
+    settings: Mapping[str, str | None]
 
 
 Step = Pass | str | Whole
@@ -113,21 +113,22 @@ def print_steps(steps: tuple[Step, ...]) -> str:
     return f"{ROOT}({','.join(_print_step(step) for step in steps)})"
 
 
-def read_options(element: PassText, text: str) -> dict[str, str]:
-    """`a=1 b={x,y} c` as a dictionary; an option without a value is true."""
-    options: dict[str, str] = {}
+def read_options(element: PassText, text: str) -> dict[str, str | None]:
+    """`a=1 b={x,y} c` as a dictionary, None where only the name is given."""
+    options: dict[str, str | None] = {}
     for entry in _split_options(element.options):
-        key, _, value = entry.partition("=")
+        key, has_value, value = entry.partition("=")
         if key in options:
             raise PipelineError(f"option {key!r} is given twice", text, element.position)
-        options[key] = value or "true"
+        options[key] = value if has_value else None
     return options
 
 
 def _print_step(step: Step) -> str:
     if not isinstance(step, Whole):
         return str(step)
-    return str(PassText(WHOLE, " ".join(f"{key}={value}" for key, value in step.settings.items())))
+    settings = (key if value is None else f"{key}={value}" for key, value in step.settings.items())
+    return str(PassText(WHOLE, " ".join(settings)))
 
 
 def _resolve_element(element: PassText | Nest, text: str) -> Step:

@@ -48,8 +48,11 @@ class Pass(abc.ABC):
         return {field.name.replace("_", "-"): field for field in _fields(cls)}
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The pass with these options; ValueError for one that it does not have, or a value that it refuses."""
+    def from_options(cls, options: Mapping[str, str | None]) -> Self:
+        """The pass with these options, None being a name without a value, which switches on what is true or false.
+
+        ValueError for an option that it does not have, or a value that it refuses.
+        """
         fields = cls.option_fields()
         types = typing.get_type_hints(cls)
         values: dict[str, object] = {}
@@ -71,8 +74,12 @@ class Pass(abc.ABC):
         return f"{self.name}{{{options}}}" if options else self.name
 
 
-def parse_value(key: str, text: str, kind: object) -> object:
+def parse_value(key: str, text: str | None, kind: object) -> object:
     """`text` as a value of the field's type."""
+    if text is None:
+        if kind is not bool:
+            raise ValueError(f"option {key!r} needs a value: {key}=...")
+        return True
     if typing.get_origin(kind) is tuple:
         element = typing.get_args(kind)[0]
         inner = text.removeprefix("{").removesuffix("}")

@@ -46,11 +46,13 @@ def test_options_survive_text(is_on: bool, max_ops: int, mode: str, sizes: list[
     [
         ({"max-op": "3"}, "unknown option 'max-op', did you mean 'max-ops'?; example has is-on, max-ops, mode, tile"),
         ({"max-ops": "many"}, "option 'max-ops' must be a whole number, got 'many'"),
+        ({"max-ops": ""}, "option 'max-ops' must be a whole number, got ''"),
+        ({"max-ops": None}, "option 'max-ops' needs a value: max-ops=..."),
         ({"is-on": "maybe"}, "option 'is-on' must be true or false, got 'maybe'"),
         ({"tile-sizes": "{4,x}"}, "option 'tile-sizes' must be a whole number, got 'x'"),
     ],
 )
-def test_a_wrong_option_names_what_is_allowed(options: dict[str, str], message: str):
+def test_a_wrong_option_names_what_is_allowed(options: dict[str, str | None], message: str):
     with pytest.raises(ValueError, match="^" + message.replace("?", r"\?").replace("{", r"\{")):
         Example.from_options(options)
 

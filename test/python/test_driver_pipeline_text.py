@@ -76,6 +76,9 @@ def test_no_text_crashes(text: str):
             23,
         ),
         ("fusion-consecutive{max-region-ops=x}", "option 'max-region-ops' must be a whole number, got 'x'", 19),
+        ("fusion-consecutive{max-region-ops=}", "option 'max-region-ops' must be a whole number, got ''", 19),
+        ("fusion-consecutive{max-region-ops}", "option 'max-region-ops' needs a value: max-region-ops=...", 19),
+        ("fusion-dataflow{horizontal=}", "option 'horizontal' must be true or false, got ''", 16),
         ("fusion-none{fast=1}", "fusion-none has no options, got 'fast'", 12),
         (
             "canonicalize{max-iteration=3}",
@@ -104,6 +107,15 @@ def test_a_mistake_is_located(text: str, message: str, column: int):
 def test_settings_of_the_whole_pipeline():
     options, emit = whole_settings({"fusion": "dataflow", "max-region-ops": "3", "emit": "ptx"}, Options())
     assert (options, emit) == (Options(fusion_type="dataflow", max_region_ops=3), "ptx")
+
+
+def test_a_bare_name_means_the_on_value():
+    (whole,) = resolve("fusion-pipeline{matmul fma emit=ptx}")
+    assert isinstance(whole, Whole)
+    assert whole_settings(whole.settings, Options()) == (Options(matmul="on", fma=True), "ptx")
+    assert print_steps((whole,)) == "builtin.module(fusion-pipeline{matmul fma emit=ptx})"
+    with pytest.raises(UserError, match=r"'max_region_ops' needs a value: max_region_ops=\.\.\., a whole"):
+        whole_settings({"max-region-ops": None}, Options())
 
 
 def test_an_unknown_setting_of_the_whole_pipeline():
