@@ -19,7 +19,7 @@ def test_kernels_of_a_batch_touch_memory_of_their_own(fusion_type: str):
     batched = 0
     for seed in range(PROGRAMS):
         rng = np.random.default_rng(seed)
-        program = random_program(rng, int(rng.integers(2, 60)), calls=0.2, effects=False)
+        program = random_program(rng, int(rng.integers(2, 60)), calls=0.2)
         context = ir.Context()
         fusion.load(context)
         with context, ir.Location.unknown():
