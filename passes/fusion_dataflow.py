@@ -38,7 +38,7 @@ from . import graph
 from .ceiling import Ceiling
 from .fuel import NO_LIMIT, Fuel, check_fuel
 from .graph import Graph
-from .group_plan import merge_within_peak, parts_of
+from .group_plan import merge_within_peak, neighbours, parts_of
 from .groups import Groups
 from .legality import DEFAULT_MAX_REGION_OPS, check_max_region_ops, why_not_this_size
 from .live_profile import LiveProfile
@@ -49,7 +49,7 @@ from .plan import bytes_moved, source_peak
 from .recompute import Recomputation, adopt
 from .reuse import reusing_peak
 from .size_classes import size_classes
-from .source_order import note_source
+from .source_order import Source, note_source
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,14 @@ class FusionDataflow(Pass):
         merged = any(len(part.nodes) + len(part.recomputed) > 1 for part in parts)
         if merged and self.memory_aware and self.fuel == NO_LIMIT:
             is_static = size_classes(dependences).count == 1
-            note_source(function, parts, source_peak(dependences) if is_static else None)
+            peak = source_peak(dependences) if is_static else None
+            note_source(function, parts, Source(peak, self.max_region_ops if self.horizontal else 1))
 
     def plan(self, dependences: Graph) -> list[Part]:
         """The regions and single nodes that a graph becomes, in order."""
         ceiling = Ceiling(dependences) if self.memory_aware else None
         parts = self._merge(Groups(dependences), ceiling)
-        runs = [Part(run) for run in _runs(dependences, self.max_region_ops)] if self.horizontal else parts
+        runs = [Part(run) for run in neighbours(dependences, self.max_region_ops)] if self.horizontal else parts
         if bytes_moved(dependences, runs) >= bytes_moved(dependences, parts) or not _fits(dependences, runs, ceiling):
             return parts
         more = self._merge(_grouped(dependences, runs), ceiling)
@@ -120,18 +121,6 @@ def _fits(dependences: Graph, parts: Sequence[Part], ceiling: Ceiling | None) ->
     if ceiling is None or ceiling.admits_plan(parts):
         return True
     return ceiling.is_a_number and reusing_peak(dependences, parts) <= ceiling.most
-
-
-def _runs(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:
-    """Neighbours in the source merged as far as may be: a second place to start from."""
-    runs: list[list[int]] = []
-    for number, node in enumerate(dependences.nodes):
-        joins = node.fusible and runs and dependences.nodes[number - 1].fusible
-        if joins and why_not_this_size(len(runs[-1]) + 1, max_region_ops) is None:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return [tuple(run) for run in runs]
 
 
 def _grouped(dependences: Graph, parts: Sequence[Part]) -> Groups:

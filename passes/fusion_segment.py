@@ -3,9 +3,12 @@
 A fusion pass decides what belongs together; what one kernel can do is decided here. A region that one family
 (other than generic) accepts whole becomes one `fusion.kernel`. Otherwise its operations, in order, each join
 the latest kernel that may hold them, or start a new one. Kernels of a region are numbered so that each needs
-only earlier ones, hence the result is acyclic and in order by construction. After fusion-dataflow the peak of live
-bytes stays within the source's (keep_peak.py), if that needs other kernels. With `matmul-epilogue=false` what reads a
+only earlier ones, hence the result is acyclic and in order by construction. With `matmul-epilogue=false` what reads a
 matrix product is in another kernel than the product, but for its rounding.
+
+After fusion-dataflow, which notes the source, the peak of live bytes stays within the source's (keep_peak.py), if that
+needs other kernels; and where runs of neighbours in the source, cut the same way, move fewer bytes than the plan that
+has been cut, they become the kernels.
 
 Before: fusion.region ops. After: fusion.kernel ops on tensors, without schedules; no regions.
 
@@ -27,15 +30,18 @@ from ..dialects.mlir import ir
 from ..targets.target import TARGETS
 from . import generics
 from .errors import PassFailure
+from .fusion_report import moved_bytes
 from .fusion_schedule import choose_family
 from .graph import Graph, build, functions
-from .keep_peak import keep_peak
+from .group_plan import neighbours
+from .keep_peak import keep_peak, planned_peak
 from .kernel_body import KernelBody, UnsupportedError
 from .layouts import layout_of
 from .outline import Part, outline
 from .pass_base import Pass
+from .plan import bytes_moved
 from .schedules import FAMILIES, Family, Problem
-from .source_order import dissolve, mark_places, unmark_places
+from .source_order import dissolve, mark_places, restore, unmark_places
 from .structured import Generic
 
 NEAREST_KERNELS = 8  # how many of the last kernels an operation may join
@@ -52,15 +58,43 @@ class FusionSegment(Pass):
 
     def run(self, module: ir.Module) -> None:
         names = _Names()
-        for function in functions(module):
-            peak = mark_places(function)
-            for region in _regions(function):
-                _segment(region, self.matmul_epilogue)
-            if peak is not None:
-                keep_peak(function, peak, _is_surely_pointwise)
+        for function in list(functions(module)):
+            source = mark_places(function)
+            self._cut(function)
+            if source is not None and source.peak_bytes is not None:
+                keep_peak(function, source.peak_bytes, _is_surely_pointwise)
+                function = self._cheapest(function, source.peak_bytes, source.run_ops)
             unmark_places(function)
             for region in _regions(function):
                 _become_kernel(region, names)
+
+    def _cut(self, function: ir.Operation) -> None:
+        for region in _regions(function):
+            _segment(region, self.matmul_epilogue)
+
+    def _cheapest(self, function: ir.Operation, peak: int, run_ops: int) -> ir.Operation:
+        """The function, or the kernels that runs of the source make, if those move fewer bytes within the peak.
+
+        What moves fewer bytes as regions need not as kernels. Runs of one operation would be no fusion at all.
+        """
+        if run_ops == 1:
+            return function
+        other = function.clone(ip=ir.InsertionPoint(function))
+        restore(other)
+        graph, moved = build(other), _moved(function)
+        runs = [Part(run) for run in neighbours(graph, run_ops)]
+        if bytes_moved(graph, runs) < moved:  # cutting never makes it less
+            outline(graph, runs)
+            self._cut(other)
+            if _moved(other) < moved and planned_peak(other, _is_surely_pointwise) <= peak:
+                function, other = other, function
+        other.erase()
+        return function
+
+
+def _moved(function: ir.Operation) -> int:
+    operations = (op.operation for op in function.regions[0].blocks[0].operations)
+    return sum(moved_bytes(op) for op in operations if fusion.is_op(op, "region", "extern"))
 
 
 def _is_surely_pointwise(region: ir.Operation) -> bool:
@@ -163,6 +197,7 @@ class _Judge:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._generics: dict[ir.Operation, Generic] = {}
+        self._families: dict[tuple[int, ...], int] = {}
 
     def may_join(self, group: Sequence[int], node: int) -> bool:
         """Whether a kernel would run the group with the node as well as it runs both apart."""
@@ -175,9 +210,12 @@ class _Judge:
 
     def family(self, group: Sequence[int]) -> int:
         """The number of the first family that accepts the group; len(FAMILIES) if none does."""
-        body = self._body(group)
-        accepted = (k for k, family in enumerate(FAMILIES) if family.refuses(body) is None)
-        return next(accepted, len(FAMILIES))
+        key = tuple(group)
+        if key not in self._families:
+            body = self._body(group)
+            accepted = (k for k, family in enumerate(FAMILIES) if family.refuses(body) is None)
+            self._families[key] = next(accepted, len(FAMILIES))
+        return self._families[key]
 
     def _body(self, group: Sequence[int]) -> KernelBody:
         graph, inside = self._graph, set(group)

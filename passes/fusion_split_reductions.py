@@ -63,12 +63,12 @@ def split_reductions(module: ir.Module, target: Target) -> None:
     if target.kind == "cpu":
         return
     for function in functions(module):
-        source_peak = mark_places(function)
+        source = mark_places(function)
         for op in function.regions[0].blocks[0].operations:
             if fusion.is_op(op, "region"):
                 _split_region(op.operation, target)
-        if source_peak is not None:
-            note_places(function, source_peak)
+        if source is not None:
+            note_places(function, source)
 
 
 def _split_region(region: ir.Operation, target: Target) -> None:

@@ -1,11 +1,13 @@
-"""From groups to parts in order, and to an order with a lower peak."""
+"""Groups and parts: neighbours to start from, groups as parts in order, merging within the peak."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .graph import Graph
 from .groups import Groups
+from .legality import why_not_this_size
 from .live_profile import LiveProfile
 from .memory_order import low_peak_order
 from .merge_search import MergeSearch
@@ -18,6 +20,18 @@ def parts_of(groups: Groups, extra: Mapping[int, set[int]] = MappingProxyType({}
     return [
         Part(tuple(sorted(groups.members[group])), tuple(sorted(extra.get(group, ())))) for group in groups.in_order()
     ]
+
+
+def neighbours(dependences: Graph, max_region_ops: int) -> list[tuple[int, ...]]:
+    """Neighbours in the source merged as far as may be: a second place to start from."""
+    runs: list[list[int]] = []
+    for number, node in enumerate(dependences.nodes):
+        joins = node.fusible and runs and dependences.nodes[number - 1].fusible
+        if joins and why_not_this_size(len(runs[-1]) + 1, max_region_ops) is None:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [tuple(run) for run in runs]
 
 
 def merge_within_peak(groups: Groups, profile: LiveProfile, search: MergeSearch) -> None:

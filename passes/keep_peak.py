@@ -42,17 +42,17 @@ def keep_peak(function: ir.Operation, limit: int, is_pointwise: Callable[[ir.Ope
     graph = build(function)
     steps, sizes, kept = source_steps(graph), memory_sizes(graph), kept_memories(graph)
     peak = peak_of(steps, sizes, kept)
-    if peak <= limit or _planned_peak(function, is_pointwise) <= limit:
+    if peak <= limit or planned_peak(function, is_pointwise) <= limit:
         return
     parts = [Part((node,)) for node in range(len(graph.nodes))]
     order = low_peak_order(steps, predecessors_of(graph, parts), sizes, kept)
     if peak_of([steps[number] for number in order], sizes, kept) < peak:
         source_order.put_in_order(function, [graph.nodes[number].op for number in order])
-    if _planned_peak(function, is_pointwise) > limit:
+    if planned_peak(function, is_pointwise) > limit:
         _merge_anew(function)
 
 
-def _planned_peak(function: ir.Operation, is_pointwise: Callable[[ir.Operation], bool]) -> int:
+def planned_peak(function: ir.Operation, is_pointwise: Callable[[ir.Operation], bool]) -> int:
     """What fusion-plan-memory will make of the function as it is, workspaces apart."""
     block = function.regions[0].blocks[0]
     storages = Storages(block, True, frozenset(prescribed_layouts(function)), is_pointwise)
@@ -76,9 +76,9 @@ def _is_workspace(tensor: ir.Value) -> bool:
 def _merge_anew(function: ir.Operation) -> None:
     for number, view in enumerate(list(function.regions[0].blocks[0].operations)):
         if fusion.is_op(view.operation, "region"):
-            for op in source_order.dissolve(view.operation):
-                if source_order.PLACE in op.attributes:
-                    op.attributes[KERNEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+            for op in view.operation.regions[0].blocks[0].operations:
+                if source_order.PLACE in op.operation.attributes:
+                    op.operation.attributes[KERNEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
     source_order.restore(function)
     graph = build(function)
     kernel_of = [_take_kernel(node.op) for node in graph.nodes]

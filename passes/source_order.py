@@ -1,16 +1,19 @@
 """`fusion.source`, what fusion-dataflow leaves in a function for fusion-segment: the source's order and its peak.
 
-    func.func @main(...) attributes {fusion.source = {order = array<i64: 0, 2, 1, 0>, peak_bytes = 768 : i64}}
+    func.func @main(...) attributes {
+      fusion.source = {order = array<i64: 0, 2, 1, 0>, peak_bytes = 768 : i64, run_ops = 256 : i64}}
 
 `order` says where each node stood in the source, in the order in which they are now, those in regions included; a
 node that is computed again has the place of the one that it repeats. `peak_bytes` is what the source's order holds
-at most. Both are needed to take a plan back that turns out to hold more, once kernels are made of its regions.
+at most, `run_ops` how many neighbours of the source may be one region, whatever they share; absent if they may not.
+All of it is needed to take a plan back that turns out to hold or to move more, once kernels are made of its regions.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
@@ -22,18 +25,26 @@ ATTRIBUTE = "fusion.source"
 PLACE = "fusion.place"
 
 
-def note_source(function: ir.Operation, parts: Sequence[Part], peak_bytes: int | None) -> None:
-    """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order.
+@dataclass(frozen=True)
+class Source:
+    """What is noted besides the order. With dynamic sizes the peak is no number yet, and None."""
 
-    With dynamic sizes the peak is no number yet, and left out.
-    """
-    _note(function, [node for part in parts for node in sorted((*part.nodes, *part.recomputed))], peak_bytes)
+    peak_bytes: int | None
+    run_ops: int = 1
 
 
-def _note(function: ir.Operation, order: Sequence[int], peak_bytes: int | None) -> None:
+def note_source(function: ir.Operation, parts: Sequence[Part], source: Source) -> None:
+    """Writes the attribute for the regions that `outline` made of `parts`, whose nodes are in source order."""
+    _note(function, [node for part in parts for node in sorted((*part.nodes, *part.recomputed))], source)
+
+
+def _note(function: ir.Operation, order: Sequence[int], source: Source) -> None:
+    i64 = ir.IntegerType.get_signless(64)
     content: dict[str, ir.Attribute] = {"order": ir.DenseI64ArrayAttr.get(list(order))}
-    if peak_bytes is not None:
-        content["peak_bytes"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak_bytes)
+    if source.run_ops > 1:
+        content["run_ops"] = ir.IntegerAttr.get(i64, source.run_ops)
+    if source.peak_bytes is not None:
+        content["peak_bytes"] = ir.IntegerAttr.get(i64, source.peak_bytes)
     function.attributes[ATTRIBUTE] = ir.DictAttr.get(content)
 
 
@@ -41,15 +52,12 @@ def add_peak(function: ir.Operation, peak_of_source: Callable[[ir.Operation], in
     """Completes an attribute that lacks the peak; `peak_of_source` gets a copy of the function, in source order."""
     if ATTRIBUTE not in function.attributes or "peak_bytes" in ir.DictAttr(function.attributes[ATTRIBUTE]):
         return
+    order = list(ir.DenseI64ArrayAttr(ir.DictAttr(function.attributes[ATTRIBUTE])["order"]))
     copy = function.clone(ip=ir.InsertionPoint(function))
-    mark_places(copy)
-    for view in list(copy.regions[0].blocks[0].operations):
-        if fusion.is_op(view.operation, "region"):
-            dissolve(view.operation)
-    if all(PLACE in node.attributes for node in _nodes_of(copy)):
+    source = mark_places(copy)
+    if source is not None:
         restore(copy)
-        order = ir.DictAttr(function.attributes[ATTRIBUTE])["order"]
-        _note(function, list(ir.DenseI64ArrayAttr(order)), peak_of_source(copy))
+        _note(function, order, replace(source, peak_bytes=peak_of_source(copy)))
     copy.erase()
 
 
@@ -67,10 +75,10 @@ def dissolve(region: ir.Operation) -> list[ir.Operation]:
     return moved
 
 
-def mark_places(function: ir.Operation) -> int | None:
-    """Moves the attribute to the nodes, each of which gets its place as `fusion.place`; returns the peak.
+def mark_places(function: ir.Operation) -> Source | None:
+    """Moves the attribute to the nodes, each of which gets its place as `fusion.place`; returns the rest.
 
-    None if nobody noted the source or its peak, or if other passes have changed the number of nodes since.
+    None if nobody noted the source, or if other passes have changed the number of nodes since.
     """
     if ATTRIBUTE not in function.attributes:
         return None
@@ -81,7 +89,8 @@ def mark_places(function: ir.Operation) -> int | None:
         return None
     for node, place in zip(nodes, order, strict=True):
         node.attributes[PLACE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), place)
-    return ir.IntegerAttr(content["peak_bytes"]).value if "peak_bytes" in content else None
+    peak = ir.IntegerAttr(content["peak_bytes"]).value if "peak_bytes" in content else None
+    return Source(peak, ir.IntegerAttr(content["run_ops"]).value if "run_ops" in content else 1)
 
 
 def take_place(node: ir.Operation, of: ir.Operation) -> None:
@@ -100,13 +109,19 @@ def unmark_places(function: ir.Operation) -> list[int]:
     return places
 
 
-def note_places(function: ir.Operation, peak_bytes: int) -> None:
+def note_places(function: ir.Operation, source: Source) -> None:
     """Moves the marks back into the attribute."""
-    _note(function, unmark_places(function), peak_bytes)
+    _note(function, unmark_places(function), source)
 
 
 def restore(function: ir.Operation) -> None:
-    """Puts the nodes of a function without regions at their places, and takes recomputation back."""
+    """Puts the nodes of a function at their places, out of all regions, and takes recomputation back.
+
+    Of what only copies are left, because nothing used the original, the first becomes it.
+    """
+    for view in list(function.regions[0].blocks[0].operations):
+        if fusion.is_op(view.operation, "region"):
+            dissolve(view.operation)
     originals: defaultdict[int, list[ir.Operation]] = defaultdict(list)
     copies: list[tuple[int, ir.Operation]] = []
     for node in _nodes_of(function):
@@ -116,6 +131,10 @@ def restore(function: ir.Operation) -> None:
         else:
             originals[place].append(node)
     for place, copy in copies:
+        if place not in originals:
+            del copy.attributes[RECOMPUTED]
+            originals[place].append(copy)
+            continue
         for copied, made in zip(copy.results, originals[place][-1].results, strict=True):
             copied.replace_all_uses_with(made)
         copy.erase()
