@@ -16,7 +16,8 @@ that transposes, a view; sums in bf16; operands that nobody reads. After this pa
   - 16-bit floats are computed in f32 within a body and rounded at its end (passes/narrow_floats.py, which also
     says what `fma` and `fast-math` allow).
 
-Running it again changes nothing. Before:
+Of equal operations one is left, where that holds no more than the program did (share_equal.py). Running it again
+changes nothing. Before:
 
     %t = linalg.transpose ins(%w : tensor<64x32xf32>) outs(%e : tensor<32x64xf32>) permutation = [1, 0]
     %m = "fusion.extern"(%x, %t) {op = "aten.mm.default", ...} : (...) -> tensor<8x64xf32>
@@ -51,6 +52,7 @@ from .narrow_extremes import narrow_extremes
 from .narrow_floats import FAST_MATH, Precision, widen
 from .overwritten import pin, separate_overwritten, unpin
 from .pass_base import Pass, check_choice
+from .share_equal import number, share_equal, unnumber
 from .simplify_math import simplify
 from .softmax_exponentials import mark_exponentials
 from .tidy_generics import tidy
@@ -76,7 +78,8 @@ SCALAR_DIALECTS = frozenset({"arith", "math"})
 OTHERS = frozenset({"func.return", "cf.assert"})
 
 TO_GENERICS = "builtin.module(convert-elementwise-to-linalg,canonicalize,func.func(linalg-generalize-named-ops))"
-CLEAN = "builtin.module(canonicalize,cse)"
+SIMPLIFY = "builtin.module(canonicalize)"
+SHARE = "builtin.module(cse)"
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,9 @@ class FusionNormalize(Pass):
         _reject_unknown(module)
         for function in _functions(module):
             drop_empty(function)
-        _run(CLEAN, module)
+        _clean(module)
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
-        _run(CLEAN, module)
+        _clean(module)
         for op in _generics(module):
             narrow_extremes(op)
         for op in _generics(module):
@@ -122,6 +125,16 @@ class FusionNormalize(Pass):
 
 def _run(pipeline: str, module: ir.Module) -> None:
     passmanager.PassManager.parse(pipeline).run(module.operation)
+
+
+def _clean(module: ir.Module) -> None:
+    """Simplifies, and makes one of equal operations: of what takes memory, only where there is room for it."""
+    _run(SIMPLIFY, module)
+    number(_generics(module))
+    _run(SHARE, module)
+    unnumber(_generics(module))
+    for function in _functions(module):
+        share_equal(function)
 
 
 def _functions(module: ir.Module) -> Iterator[ir.Operation]:

@@ -20,7 +20,7 @@ from mlir_fusion.passes.fusion_none import FusionNone
 from mlir_fusion.passes.fusion_normalize import FusionNormalize
 from mlir_fusion.passes.plan import source_peak
 from mlir_fusion.passes.reuse import reusing_peak
-from random_graphs import Program, random_program, text
+from random_graphs import Program, parallel_paths, random_program, text
 
 LONG = "MLIR_FUSION_TEST_LONG" in os.environ
 COUNT = 20_000 if LONG else 300
@@ -88,13 +88,24 @@ def test_kernels_move_no_more_bytes_than_consecutives() -> None:
     for seed in (39, 385, 620, 721, *range(COUNT // 10 if LONG else 40)):
         rng = np.random.default_rng(seed)
         ops, calls = int(rng.integers(2, 11)), float(rng.choice([0.1, 0.3, 0.4]))
-        program = random_program(rng, ops, calls, effects=False, reshaping=0.4)
+        program = random_program(rng, ops, calls, effects=seed % 4 == 2, reshaping=0.4)
         runs, ours = report_of(program, "consecutive"), report_of(program, "dataflow")
         if runs.peak_bytes <= (runs.source_peak_bytes or 0):
             compared += 1
             assert ours.bytes_moved <= runs.bytes_moved, f"seed {seed}"
             fewer += ours.bytes_moved < runs.bytes_moved
     assert compared > fewer > 0
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own inputs", "one input"])
+@pytest.mark.parametrize("paths", [4, 10, 20])
+def test_parallel_paths_as_they_run(paths: int, shared: bool) -> None:
+    """As reported: one input's first operations are equal, but there is no room to keep one's result for all."""
+    program = parallel_paths(paths, shared)
+    ours, runs = report_of(program, "dataflow"), report_of(program, "consecutive")
+    assert ours.peak_bytes <= 3 * 256 * 256 * 4
+    assert ours.source_peak_bytes == 3 * 256 * 256 * 4
+    assert ours.kernels <= runs.kernels
 
 
 def report_of(program: Program, fusion_type: str, target: str = "sm_90") -> FunctionReport:
