@@ -12,7 +12,7 @@ FROM_TORCH = (
     "convert-torch-to-tmtensor{allow-non-finites=true},canonicalize,"
     "convert-torch-to-linalg{allow-non-finites=true},canonicalize,"
     "convert-torch-to-scf,convert-torch-to-arith,convert-torch-to-tensor),convert-torch-conversion-to-mlprogram,"
-    "func.func(memref-expand,canonicalize,resolve-shaped-type-result-dims,cse),torch-func-backend-type-conversion,"
+    "func.func(memref-expand,canonicalize,resolve-shaped-type-result-dims),torch-func-backend-type-conversion,"
     "func.func(canonicalize,torch-finalizing-backend-type-conversion)",
 )
 

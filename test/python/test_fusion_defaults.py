@@ -72,3 +72,18 @@ def test_explain_reports_dynamic_inputs_for_the_sizes_given() -> None:
     (dynamic,) = mlir_fusion.explain(lambda x, y: torch.relu(x @ y) + 1, a, b, fusion_type="dataflow").graphs
     (static,) = mlir_fusion.explain(lambda x, y: torch.relu(x @ y) + 1, *inputs(8), fusion_type="dataflow").graphs
     assert dynamic == static
+
+
+@pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"])
+def test_what_a_program_computes_twice_is_not_held_in_between(fusion_type: str) -> None:
+    """PyTorch holds three buffers at most; one result of the equal operations, held for all, would be a fourth."""
+
+    def paths(x: torch.Tensor, weight: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        for _ in range(4):
+            total = torch.addmm(total, torch.relu(torch.relu(x) @ weight), weight)
+        return total
+
+    tensors = [torch.randn(16, 16) for _ in range(3)]
+    (graph,) = mlir_fusion.explain(paths, *tensors, fusion_type=fusion_type).graphs
+    assert graph.peak_bytes <= 3 * 16 * 16 * 4
+    assert graph.source_peak_bytes == 3 * 16 * 16 * 4
