@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from ..dialects.mlir import ir
 from ..passes.fusion_report import ATTRIBUTE, FusionReport, read_report
 from ..passes.fusion_specialize_sizes import FusionSpecializeSizes, is_dynamic
 from ..passes.graph import functions
 from ..passes.pass_base import Pass
+from ..targets.target import Target
 from .levels import LEVELS, detect_level
 from .lower import remaining_stages, run
 from .options import Options
@@ -34,6 +35,25 @@ class KernelReport:
     ops: int
     bytes: int
     schedule: str
+    why: str
+    """Why the schedule has the parameters that it has."""
+    flops: int
+    seconds: float
+    """What the target's data sheet allows at best for these bytes and flops."""
+    lines: tuple[str, ...] = field(compare=False)
+    """Of the source, `file:line`."""
+
+
+@dataclass(frozen=True)
+class CallReport:
+    """One call of a library."""
+
+    op: str
+    bytes: int
+    flops: int | None
+    """None where the shapes alone don't tell."""
+    seconds: float
+    lines: tuple[str, ...] = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -51,6 +71,19 @@ class FunctionReport:
     source_peak_bytes: int | None
     workspace_bytes: int
     kernel_list: tuple[KernelReport, ...]
+    call_list: tuple[CallReport, ...]
+    timeline: tuple[int, ...]
+    """The bytes live at each launch and call, in order."""
+
+    @property
+    def seconds(self) -> float:
+        """What the target's data sheet allows at best, one launch or call after the other."""
+        return sum(one.seconds for one in (*self.kernel_list, *self.call_list))
+
+    @property
+    def flops(self) -> int:
+        """Of kernels, and of those calls whose number is known."""
+        return sum(one.flops or 0 for one in (*self.kernel_list, *self.call_list))
 
 
 def report(
@@ -96,28 +129,10 @@ def print_json(reports: tuple[FunctionReport, ...]) -> str:
     return "".join(json.dumps(asdict(one)) + "\n" for one in reports)
 
 
-def print_table(reports: tuple[FunctionReport, ...]) -> str:
-    """For people: a line a function and, below it, a line a kernel."""
-    return "\n".join(_table(one) for one in reports)
-
-
-def _table(one: FunctionReport) -> str:
-    names = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES)
-    lines = [f"@{one.function}, fusion type {one.fusion_type}"]
-    for name in names:
-        value = getattr(one, name)
-        lines.append(f"  {name:<18}{'unknown' if value is None else f'{value:,}':>16}")
-    if one.kernel_list:
-        width = max(len(kernel.name) for kernel in one.kernel_list)
-        lines.append(f"  {'kernel':<{width}}  {'ops':>5}  {'bytes':>16}  schedule")
-    for kernel in one.kernel_list:
-        lines.append(f"  {kernel.name:<{width}}  {kernel.ops:>5}  {kernel.bytes:>16,}  {kernel.schedule}")
-    return "\n".join(lines) + "\n"
-
-
 def _read(function: ir.Operation, options: Options) -> FunctionReport:
     with function.context:
         facts = read_report(function)
+        target = Target.parse(options.target)
         return FunctionReport(
             function=ir.StringAttr(function.attributes["sym_name"]).value,
             fusion_type=options.fusion_type,
@@ -129,23 +144,40 @@ def _read(function: ir.Operation, options: Options) -> FunctionReport:
             peak_bytes=_integer(facts.get("peak_bytes")) or 0,
             source_peak_bytes=_integer(facts.get("source_peak_bytes")),
             workspace_bytes=_integer(facts.get("workspace_bytes")) or 0,
-            kernel_list=_kernels(facts.get("kernel_list")),
+            kernel_list=tuple(_kernel(entry, target) for entry in _entries(facts.get("kernel_list"))),
+            call_list=tuple(_call(entry, target) for entry in _entries(facts.get("call_list"))),
+            timeline=tuple(ir.DenseI64ArrayAttr(facts["timeline"])) if "timeline" in facts else (),
         )
 
 
-def _kernels(attribute: ir.Attribute | None) -> tuple[KernelReport, ...]:
-    if attribute is None:
-        return ()
-    return tuple(_kernel(ir.DictAttr(entry)) for entry in ir.ArrayAttr(attribute))
+def _entries(attribute: ir.Attribute | None) -> list[ir.DictAttr]:
+    return [] if attribute is None else [ir.DictAttr(entry) for entry in ir.ArrayAttr(attribute)]
 
 
-def _kernel(entry: ir.DictAttr) -> KernelReport:
+def _kernel(entry: ir.DictAttr, target: Target) -> KernelReport:
+    moved, flops = ir.IntegerAttr(entry["bytes"]).value, ir.IntegerAttr(entry["flops"]).value
     return KernelReport(
         name=ir.StringAttr(entry["name"]).value,
         ops=ir.IntegerAttr(entry["ops"]).value,
-        bytes=ir.IntegerAttr(entry["bytes"]).value,
+        bytes=moved,
         schedule=ir.StringAttr(entry["schedule"]).value,
+        why=ir.StringAttr(entry["why"]).value,
+        flops=flops,
+        seconds=target.least_seconds(moved, flops),
+        lines=_lines(entry),
     )
+
+
+def _call(entry: ir.DictAttr, target: Target) -> CallReport:
+    moved, flops = ir.IntegerAttr(entry["bytes"]).value, _integer(entry["flops"] if "flops" in entry else None)
+    # In f32 PyTorch leaves the matrix units alone, unless it is told to round to TF32
+    is_narrow = ir.StringAttr(entry["dtype"]).value in ("f16", "bf16")
+    seconds = target.least_seconds(moved, flops or 0, on_matrix_units=is_narrow)
+    return CallReport(ir.StringAttr(entry["op"]).value, moved, flops, seconds, _lines(entry))
+
+
+def _lines(entry: ir.DictAttr) -> tuple[str, ...]:
+    return tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(entry["lines"]))
 
 
 def _integer(attribute: ir.Attribute | None) -> int | None:

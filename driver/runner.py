@@ -217,6 +217,7 @@ def dump_folder(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"mlir-fusion-{name}-", dir=parent or None))
 
 
-def print_module(operation: ir.Operation, generic: bool = False) -> str:
+def print_module(operation: ir.Operation, generic: bool = False, locations: bool = False) -> str:
     """The text of a module, with a newline at its end."""
-    return operation.get_asm(print_generic_op_form=generic, assume_verified=False).rstrip("\n") + "\n"
+    text = operation.get_asm(print_generic_op_form=generic, assume_verified=False, enable_debug_info=locations)
+    return text.rstrip("\n") + "\n"

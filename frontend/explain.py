@@ -1,14 +1,15 @@
 """`mlir_fusion.explain`: what fusion does to a program, by numbers, without running it.
 
-report = mlir_fusion.explain(model, x)                    # printed as a table
+report = mlir_fusion.explain(model, x)                    # tables, in a terminal and in a notebook
 report.graphs[0].kernels
-print(report.compare("consecutive", "dataflow"))
+report.compare("consecutive", "dataflow")
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from types import MethodType
 from typing import Any
 
@@ -16,13 +17,16 @@ import torch
 
 from ..dialects.mlir import ir, register_torch
 from ..driver.options import FUSION_TYPES, Options, Settings
-from ..driver.report import BYTES, FunctionReport, print_table, report
+from ..driver.report import BYTES, FunctionReport, report
+from ..driver.report_tables import report_tables
 from ..driver.runner import make_context
 from ..driver.scope import capture
+from ..driver.tables import Table, seconds_text
+from ..passes.pass_base import check_choice
 from .compile import captured_by, check_callable, trace
 from .graphs import CompiledGraph, GraphCompiler
 
-COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES)
+COMPARED = ("ops", "regions", "kernels", "extern_calls", "bytes_moved", *BYTES, "flops")
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,26 +40,49 @@ class Explanation:
     _sources: tuple[CompiledGraph, ...]
 
     def __str__(self) -> str:
-        calls = [f"  {name}: {reason}" for name, reason in dict.fromkeys(self.library)]
-        return print_table(self.graphs) + "".join(f"{line}\n" for line in (["library calls"] if calls else []) + calls)
+        return "\n".join(map(str, self._parts()))
 
     __repr__ = __str__
+
+    def __rich_console__(self, *_: object) -> Iterator[object]:
+        yield from self._parts()
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            one._repr_html_() if isinstance(one, Table) else f"<p>{escape(one)}</p>" for one in self._parts()
+        )
+
+    def _parts(self) -> Iterator[Table | str]:
+        reasons = dict(self.library)
+        for graph, source in zip(self.graphs, self._sources, strict=True):
+            yield from report_tables(graph, f"{source.kind} graph", source.options.target, reasons)
 
     def total(self, name: str) -> int:
         """The sum of a number over all graphs; for peaks, the largest."""
         values = [getattr(graph, name) or 0 for graph in self.graphs]
         return max(values, default=0) if name in BYTES else sum(values)
 
+    @property
+    def seconds(self) -> float:
+        """What the target's data sheet allows at best for all graphs, one launch or call after the other."""
+        return sum(graph.seconds for graph in self.graphs)
+
     def under(self, fusion_type: str) -> Explanation:
         """The same program under another fusion type."""
         return _explanation(self._sources, fusion_type)
 
-    def compare(self, *fusion_types: str) -> str:
-        """A table with one column a fusion type; all of them where none is named."""
+    def compare(self, *fusion_types: str) -> Table:
+        """A table with one column a fusion type; all of them where none is named.
+
+        ValueError for what is no fusion type.
+        """
+        for fusion_type in fusion_types:
+            check_choice("fusion type", fusion_type, FUSION_TYPES)
         columns = [self.under(fusion_type) for fusion_type in fusion_types or FUSION_TYPES]
-        lines = [f"{'':<20}" + "".join(f"{one.fusion_type:>16}" for one in columns)]
-        lines += [f"{name:<20}" + "".join(f"{one.total(name):>16,}" for one in columns) for name in COMPARED]
-        return "\n".join(lines) + "\n"
+        rows = [(name, *(f"{one.total(name):,}" for one in columns)) for name in COMPARED]
+        times = ("least time", *(seconds_text(one.seconds) for one in columns))
+        headings = ("", *(one.fusion_type for one in columns))
+        return Table("", headings, (*rows, times), frozenset(range(1, len(headings))))
 
 
 def explain(

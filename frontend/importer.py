@@ -42,7 +42,7 @@ class Imported:
 
     module: ir.Module
     text: str
-    """What the module was before anything was lowered."""
+    """What the module was before anything was lowered, with locations: the lines of the user's program."""
     argument_dtypes: tuple[torch.dtype, ...]
     results: tuple[torch.Tensor, ...]
     """Fake tensors like the results."""
@@ -75,7 +75,8 @@ def import_graph(graph: fx.Graph, matmul: str = "off", refused: Set[str] = froze
     with context, ir.Location.unknown():
         _set_layouts(module.body.operations[0].operation, placeholders, outputs)
     dtypes, results = (value.dtype for value in placeholders), (node.meta["val"] for node in outputs)
-    return Imported(module, print_module(module.operation), tuple(dtypes), tuple(results), tuple(library))
+    text = print_module(module.operation, locations=True)
+    return Imported(module, text, tuple(dtypes), tuple(results), tuple(library))
 
 
 def program_device(values: Sequence[object]) -> torch.device:

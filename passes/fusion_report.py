@@ -15,7 +15,8 @@ inputs read once and outputs written once; *peak_bytes* is the largest sum of li
 arguments and constants apart; *source_peak_bytes* is the same for the operations one by one, each result a
 new buffer that is freed after its last reader; *workspace_bytes* is the largest sum of partial results of
 reductions that were split, which are apart from both peaks, as the workspaces of libraries and of eager's own
-reductions are.
+reductions are. Each kernel's entry says besides which schedule it has and why, how much arithmetic it is
+(arithmetic.py) and which lines of the source it came from; *timeline* is what is live at each launch and call.
 
 Must hold before: nothing. Functions that are already scheduled, but have no memory yet, tell nothing new.
 """
@@ -23,17 +24,19 @@ Must hold before: nothing. Functions that are already scheduled, but have no mem
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from . import graph
+from .arithmetic import flops_of
 from .errors import PassFailure
-from .memory_peak import bytes_of, peak_bytes, workspace_bytes
+from .memory_peak import bytes_of, live_bytes, peak_bytes, workspace_bytes
 from .pass_base import Pass
 from .peak import Step, peak_of
+from .source_lines import lines_of
 
 ATTRIBUTE = "fusion.report"
 PARTS_OF_USERS = ("linalg.fill", "linalg.yield")
@@ -108,6 +111,7 @@ def _facts_of_memory(
 ) -> dict[str, ir.Attribute]:
     calls = [op for op in body if fusion.is_op(op, "extern")]
     launches = [list(group) for _, group in itertools.groupby(kernels, key=batch_of)]
+    ends = [launch[-1] for launch in launches]
     return {
         "kernels": _integer(len(launches)),
         "extern_calls": _integer(len(calls)),
@@ -115,7 +119,15 @@ def _facts_of_memory(
         "peak_bytes": _integer(peak_bytes(function)),
         "workspace_bytes": _integer(workspace_bytes(function)),
         "kernel_list": ir.ArrayAttr.get([_describe(launch) for launch in launches]),
+        "call_list": ir.ArrayAttr.get([_describe_call(call) for call in calls]),
+        "timeline": _timeline(function, body, {*ends, *calls}),
     }
+
+
+def _timeline(function: ir.Operation, body: list[ir.Operation], steps: Collection[ir.Operation]) -> ir.Attribute:
+    """Live bytes at each launch and call, in order; a launch's are those of its last kernel."""
+    live = live_bytes(function)
+    return ir.DenseI64ArrayAttr.get([live[number] for number, op in enumerate(body) if op in steps])
 
 
 def batch_of(kernel: ir.Operation) -> object:
@@ -134,8 +146,31 @@ def _describe(launch: list[ir.Operation]) -> ir.Attribute:
             "ops": _integer(sum(count_ops(kernel) for kernel in launch)),
             "bytes": _integer(sum(moved_bytes(kernel) for kernel in launch)),
             "schedule": ir.StringAttr.get("" if schedule is None else schedule.family),
+            "why": ir.StringAttr.get("" if schedule is None else schedule.why),
+            "flops": _integer(sum(flops_of(kernel) or 0 for kernel in launch)),
+            "lines": _lines(launch),
         }
     )
+
+
+def _describe_call(call: ir.Operation) -> ir.Attribute:
+    flops = flops_of(call)
+    known = {} if flops is None else {"flops": _integer(flops)}
+    dtypes = [ir.ShapedType(result.type).element_type for result in call.results][:1]
+    return ir.DictAttr.get(
+        {
+            "op": call.attributes["op"],
+            "bytes": _integer(moved_bytes(call)),
+            "dtype": ir.StringAttr.get("".join(map(str, dtypes))),
+            "lines": _lines([call]),
+            **known,
+        }
+    )
+
+
+def _lines(ops: Iterable[ir.Operation]) -> ir.Attribute:
+    lines = dict.fromkeys(line for op in ops for line in lines_of(op))
+    return ir.ArrayAttr.get([ir.StringAttr.get(line) for line in lines])
 
 
 def count_ops(op: ir.Operation) -> int:

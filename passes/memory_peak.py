@@ -40,6 +40,34 @@ class _Buffer:
     is_workspace: bool = False
 
 
+def live_bytes(function: ir.Operation) -> list[int]:
+    """The sum of live buffers at each operation of the function, workspaces apart."""
+    steps = len(function.regions[0].blocks[0].operations)
+    changes: dict[int, list[tuple[bool, _Buffer]]] = defaultdict(list)
+    for buffer in (one for one in _buffers(function) if not one.is_workspace):
+        changes[buffer.first].append((True, buffer))
+        changes[buffer.last + 1].append((False, buffer))
+    allocations: dict[object, list[_Buffer]] = defaultdict(list)
+    found, live = [], 0
+    for step in range(steps):
+        touched = {buffer.home[0] for _, buffer in changes[step]}
+        live -= sum(_used(allocations[one]) for one in touched)
+        for starts, buffer in changes[step]:
+            (allocations[buffer.home[0]].append if starts else allocations[buffer.home[0]].remove)(buffer)
+        live += sum(_used(allocations[one]) for one in touched)
+        found.append(live)
+    return found
+
+
+def _used(buffers: list[_Buffer]) -> int:
+    """How many bytes buffers of one allocation take, those in the same place once."""
+    total, reached = 0, 0
+    for start, size in sorted((buffer.home[1], buffer.size) for buffer in buffers):
+        total += max(0, start + size - max(start, reached))
+        reached = max(reached, start + size)
+    return total
+
+
 def bytes_of(type_: ir.Type) -> int:
     """Bytes of a tensor or memref; what is neither is in no memory."""
     is_stored = isinstance(type_, ir.MemRefType | ir.RankedTensorType)

@@ -35,6 +35,10 @@ class Target:
     multiprocessors: int
     memory_bandwidth: float
     """GB/s, as the data sheet has it."""
+    f32_tflops: float
+    """Arithmetic in f32 outside the matrix units, as the data sheet has it."""
+    matrix_tflops: float
+    """Products of 16-bit matrices without sparsity, as the data sheet has it."""
     l2_bytes: int
     has_clusters: bool
     """Blocks of a cluster can read each other's shared memory."""
@@ -78,6 +82,11 @@ class Target:
         target = TARGETS[usable[0]]
         return replace(target, shared_memory_per_block=min(target.shared_memory_per_block, shared_memory))
 
+    def least_seconds(self, bytes_moved: int, flops: int = 0, on_matrix_units: bool = False) -> float:
+        """The time below which nothing that moves these bytes and computes this much can run: a roofline's."""
+        rate = self.matrix_tflops if on_matrix_units else self.f32_tflops
+        return max(bytes_moved / (self.memory_bandwidth * 1e9), flops / (rate * 1e12))
+
 
 # A100 SXM 80 GB
 SM_80 = Target(
@@ -89,6 +98,8 @@ SM_80 = Target(
     max_registers_per_thread=255,
     multiprocessors=108,
     memory_bandwidth=2039,
+    f32_tflops=19.5,
+    matrix_tflops=312,
     l2_bytes=40 * MIB,
     has_clusters=False,
     cluster_groups=(),
@@ -106,6 +117,8 @@ SM_90 = replace(
     shared_memory_per_block=227 * KIB,
     multiprocessors=132,
     memory_bandwidth=4800,
+    f32_tflops=67,
+    matrix_tflops=989,
     l2_bytes=50 * MIB,
     has_clusters=True,
     # Measured: 15 clusters of 8 or of 7 run at once, and 7 of 16
@@ -125,6 +138,8 @@ SM_100 = replace(
     multiprocessors=148,
     cluster_groups=(16,) * 8,
     memory_bandwidth=8000,
+    f32_tflops=75,
+    matrix_tflops=2250,
     l2_bytes=126 * MIB,
     ptx_chip="sm_100",
     ptx_feature="+ptx86",
@@ -149,6 +164,9 @@ CPU = Target(
     max_registers_per_thread=32,
     multiprocessors=1,
     memory_bandwidth=50,
+    # One core of a server: two vectors of 8 floats, multiplied and added, a cycle of 3 GHz
+    f32_tflops=0.1,
+    matrix_tflops=0.1,
     l2_bytes=1 * MIB,
     has_clusters=False,
     cluster_groups=(),

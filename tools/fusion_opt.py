@@ -21,7 +21,8 @@ from ..driver.build import emit_text
 from ..driver.errors import Diagnostic, UserError, diagnostic
 from ..driver.pipeline import run_steps
 from ..driver.pipeline_text import Step, resolve
-from ..driver.report import print_json, print_table, report
+from ..driver.report import print_json, report
+from ..driver.report_tables import print_tables
 from ..driver.runner import make_context, verify
 from .arguments import Arguments, list_passes, parse_arguments
 from .command import complain, run_command, version_text
@@ -106,7 +107,7 @@ class _Session:
             return run_steps(module, self.steps, arguments.options, arguments.instruments)
         if arguments.report:
             found = report(module, arguments.options, arguments.instruments, arguments.sizes)
-            return print_json(found) if arguments.report == "json" else print_table(found)
+            return print_json(found) if arguments.report == "json" else print_tables(found, arguments.options)
         return emit_text(module, arguments.options, arguments.emit, arguments.instruments)
 
     def _receive(self, info: ir.Diagnostic, chunk: Chunk) -> bool:

@@ -5,7 +5,7 @@
 //
 // CHECK:      "kernels": 2, "extern_calls": 0,
 // CHECK-SAME: "peak_bytes": 8192, "source_peak_bytes": 8192, "workspace_bytes": 262144,
-// CHECK-SAME: "schedule": "outer_reduction"}, {{.*}}"schedule": "outer_reduction"}]}
+// CHECK-SAME: "schedule": "outer_reduction", {{.*}}"schedule": "outer_reduction", {{[^]]*}}]}], "call_list": []
 
 // CPU:      kernels 1
 // CPU:      peak_bytes 8,192

@@ -14,9 +14,12 @@
 // REGION-LABEL: func.func @chain
 // REGION-SAME:    fusion.report = {ops = 2 : i64, regions = 1 : i64, source_peak_bytes = 2048 : i64}
 // MEMORY-LABEL: func.func @chain
-// MEMORY-SAME:    bytes_moved = 2048 : i64, extern_calls = 0 : i64
-// MEMORY-SAME:    kernel_list = [{bytes = 2048 : i64, name = "{{.*}}", ops = 2 : i64, schedule = "pointwise"}]
+// MEMORY-SAME:    bytes_moved = 2048 : i64, call_list = [], extern_calls = 0 : i64
+// MEMORY-SAME:    kernel_list = [{bytes = 2048 : i64, flops = 512 : i64, lines = ["{{[^"]*}}:[[#EXP:]]",
+// MEMORY-SAME:    "{{[^"]*}}:[[#EXP + 6]]"],
+// MEMORY-SAME:    name = "{{.*}}", ops = 2 : i64, schedule = "pointwise", why = "{{.+}}"}]
 // MEMORY-SAME:    kernels = 1 : i64, ops = 2 : i64, peak_bytes = 1024 : i64, regions = 1 : i64, source_peak_bytes = 2048 : i64
+// MEMORY-SAME:    timeline = array<i64: 1024>
 // LATE-LABEL:   func.func @chain
 // LATE-SAME:      fusion.report = {ops = 2 : i64, regions = 1 : i64}
 #map = affine_map<(d0, d1) -> (d0, d1)>
@@ -42,8 +45,12 @@ func.func @chain(%x: tensor<16x16xf32>) -> tensor<16x16xf32> {
 // SOURCE-LABEL: func.func @calls
 // SOURCE-SAME:    fusion.report = {ops = 2 : i64, regions = 0 : i64, source_peak_bytes = 2048 : i64}
 // MEMORY-LABEL: func.func @calls
-// MEMORY-SAME:    bytes_moved = 4096 : i64, extern_calls = 2 : i64, kernel_list = [], kernels = 0 : i64
+// MEMORY-SAME:    bytes_moved = 4096 : i64, call_list = [
+// MEMORY-SAME:    {bytes = 2048 : i64, dtype = "f32", lines = ["{{[^"]*}}:[[#COS:]]"], op = "aten.cos.default"},
+// MEMORY-SAME:    {bytes = 2048 : i64, dtype = "f32", lines = ["{{[^"]*}}:[[#COS + 2]]"], op = "aten.sin.default"}]
+// MEMORY-SAME:    extern_calls = 2 : i64, kernel_list = [], kernels = 0 : i64
 // MEMORY-SAME:    peak_bytes = 2048 : i64
+// MEMORY-SAME:    timeline = array<i64: 1024, 2048>
 func.func @calls(%x: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %0 = "fusion.extern"(%x) {op = "aten.cos.default", args = [#fusion.operand<0>]} : (tensor<16x16xf32>) -> tensor<16x16xf32>
   %1 = "fusion.view"(%0) {offset = 0, sizes = array<i64: 16, 16>, strides = array<i64: 1, 16>} : (tensor<16x16xf32>) -> tensor<16x16xf32>
