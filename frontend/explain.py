@@ -3,13 +3,16 @@
 report = mlir_fusion.explain(model, x)                    # tables, in a terminal and in a notebook
 report.graphs[0].kernels
 report.compare("consecutive", "dataflow")
+report.save("report.html")                                # one page, with the graph and the IR of every stage
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -17,6 +20,8 @@ import torch
 
 from ..dialects.mlir import ir, register_torch
 from ..driver.options import FUSION_TYPES, Options, Settings
+from ..driver.page.contents import Program
+from ..driver.page.page import make_page
 from ..driver.report import BYTES, FunctionReport, report
 from ..driver.report_tables import report_tables
 from ..driver.runner import make_context
@@ -38,6 +43,7 @@ class Explanation:
     library: tuple[tuple[str, str], ...]
     """Library calls: the operation, and why it is one."""
     _sources: tuple[CompiledGraph, ...]
+    _name: str
 
     def __str__(self) -> str:
         return "\n".join(map(str, self._parts()))
@@ -67,9 +73,33 @@ class Explanation:
         """What the target's data sheet allows at best for all graphs, one launch or call after the other."""
         return sum(graph.seconds for graph in self.graphs)
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes one HTML page that needs no network: the graph with its kernels, each one's IR at every stage, memory
+        over time, a roofline, and why what is not fused is not. Compiles the program anew; OSError if it can't write.
+        """
+        title = f"mlir-fusion: {self._name}"
+        page = make_page(title, [self._program(number) for number in range(len(self._sources))])
+        Path(path).write_text(page, "utf-8")
+        return Path(path)
+
+    def _program(self, number: int) -> Program:
+        source, report = self._sources[number], self.graphs[number]
+        under = [self._alone(number).under(fusion_type) for fusion_type in FUSION_TYPES]
+        return Program(
+            title=f"graph {number + 1}, {source.kind}",
+            parse=lambda: _parse(source),
+            options=replace(source.options, fusion_type=report.fusion_type),
+            reports=tuple(one.graphs[0] for one in under),
+            comparison=self._alone(number).compare(),
+            reasons=dict(source.library),
+        )
+
+    def _alone(self, number: int) -> Explanation:
+        return replace(self, graphs=self.graphs[number : number + 1], _sources=self._sources[number : number + 1])
+
     def under(self, fusion_type: str) -> Explanation:
         """The same program under another fusion type."""
-        return _explanation(self._sources, fusion_type)
+        return _explanation(self._sources, fusion_type, self._name)
 
     def compare(self, *fusion_types: str) -> Table:
         """A table with one column a fusion type; all of them where none is named.
@@ -104,7 +134,8 @@ def explain(
     said = Settings.from_keywords(ours, "explain")
     compiler = GraphCompiler(Options(), _settings_of(function).then(said))
     trace(_original(function), compiler, inputs, {**theirs, **keywords})
-    return _explanation(tuple(compiler.graphs), compiler.settings.apply(compiler.defaults).fusion_type)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return _explanation(tuple(compiler.graphs), compiler.settings.apply(compiler.defaults).fusion_type, name)
 
 
 def _sort_keywords(named: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
@@ -126,16 +157,19 @@ def _original(function: Callable | torch.nn.Module) -> Callable:
     return getattr(function, "_torchdynamo_orig_callable", function)
 
 
-def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str) -> Explanation:
+def _explanation(graphs: tuple[CompiledGraph, ...], fusion_type: str, name: str) -> Explanation:
     reports = tuple(_report(graph, replace(graph.options, fusion_type=fusion_type)) for graph in graphs)
     library = tuple(call for graph in graphs for call in graph.library)
-    return Explanation(fusion_type, reports, library, graphs)
+    return Explanation(fusion_type, reports, library, graphs, name)
 
 
 def _report(graph: CompiledGraph, options: Options) -> FunctionReport:
+    (found,) = report(_parse(graph), options)
+    return found
+
+
+def _parse(graph: CompiledGraph) -> ir.Module:
     context = make_context()
     register_torch(context)
     with context:
-        module = ir.Module.parse(graph.text)
-    (found,) = report(module, options)
-    return found
+        return ir.Module.parse(graph.text)

@@ -21,7 +21,7 @@ Before: fusion.region ops. After: fusion.kernel ops on tensors, without schedule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -166,6 +166,13 @@ def _merge_neighbours(groups: Sequence[list[int]], judge: _Judge, cut: set[tuple
 
 def _is_between(cut: set[tuple[int, int]], group: Sequence[int], other: Sequence[int]) -> bool:
     return any((one, two) in cut for one in group for two in other) if cut else False
+
+
+def why_not_one_kernel(graph: Graph, nodes: Sequence[int], families: Collection[str]) -> str:
+    """Why each of these families can't run nodes of a region as one kernel, in words; nothing if they can."""
+    body = _Judge(graph)._body(nodes)
+    refused = [(one.name, one.refuses(body)) for one in FAMILIES if one.name in families and one is not FAMILIES[-1]]
+    return "; ".join(f"{name}: {reason}" for name, reason in refused if reason is not None)
 
 
 def _epilogues(graph: Graph) -> set[tuple[int, int]]:
