@@ -23,7 +23,6 @@ from ..passes.layouts import layout_of
 from ..passes.schedules.family import Parameters
 from ..passes.schedules.variations import KEEP_ORDER, variations
 from ..runtime.disk_cache import DiskCache
-from ..runtime.program import Program
 from ..runtime.stopwatch import Inputs, gpu_name, outside_tracing, random_inputs, seconds
 from ..targets.target import Target
 from .build import build, disk_cache
@@ -32,6 +31,7 @@ from .fingerprint import code_generator, digest
 from .launchers import make_launcher
 from .levels import body_of, functions
 from .options import Options
+from .programs import make_program
 
 LOG = logging.getLogger("mlir_fusion.autotune")
 MOST_SECONDS = 2.0
@@ -148,7 +148,7 @@ class _Tuner:
             options = replace(self.options, autotune=False, disk_cache=False, kernel_reuse=False, cuda_graphs=False)
             artifact = build(module, options, Counts())
         launcher = make_launcher(artifact.code, options)
-        program, inputs = Program(artifact.host, launcher), _inputs_of(alone, launcher.device_type)
+        program, inputs = make_program(artifact.host, launcher), _inputs_of(alone, launcher.device_type)
         return seconds(lambda: program(*inputs), launcher.device_type)
 
 

@@ -22,6 +22,7 @@ from .cache import Counts, Memory
 from .fingerprint import code_generator, digest
 from .levels import nested_modules
 from .lower import lower
+from .native_objects import from_entry, header_of, kept
 from .options import Options
 
 Made = TypeVar("Made", "Entry", "NativeKernel")
@@ -135,21 +136,14 @@ class KernelCompiler:
 
     def _native(self, name: str, key: str) -> NativeKernel:
         entry = self._from_disk(key)
-        made = cpu.compile_object(self._llvm_ir(name)) if entry is None else _object(entry)
+        made = cpu.compile_object(self._llvm_ir(name)) if entry is None else from_entry(entry)
         return NativeKernel(made, cpu.load(made), name if entry is None else str(entry.header["entry"]))
 
     def _use_conversions(self) -> None:
         """What 16-bit floats need takes as long as several kernels, so it is kept like one."""
-        if self.disk is None or cpu.has_conversions():
-            return
-        key = digest("conversions", code_generator("cpu"))
-        entry = self.disk.get("conversions", key)
-        if entry is None:
-            made = cpu.compile_conversions()
-            self.disk.put("conversions", key, {"defined": made.defined, "needed": made.needed}, made.code)
-            cpu.use_conversions(made)
-        else:
-            cpu.use_conversions(_object(entry))
+        name = cpu.CONVERSIONS_LIBRARY
+        if self.disk is not None and not cpu.is_loaded(name):
+            cpu.load_shared(name, kept(self.disk, name, "", cpu.compile_conversions), {})
 
     def _from_disk(self, key: str) -> DiskEntry | None:
         entry = self.disk.get(DISK_KIND, key) if self.disk and key else None
@@ -170,12 +164,6 @@ class KernelCompiler:
 def _as_entry(kernel: Entry | NativeKernel) -> tuple[dict[str, object], bytes]:
     """What is kept on disk of a kernel: a header and code."""
     if isinstance(kernel, NativeKernel):
-        code = kernel.code
-        return {"entry": kernel.name, "defined": code.defined, "needed": code.needed}, code.code
+        return {"entry": kernel.name, **header_of(kernel.code)}, kernel.code.code
     text = kernel.image.code
     return {"entry": kernel.name}, text.encode() if isinstance(text, str) else text
-
-
-def _object(entry: DiskEntry) -> cpu.NativeObject:
-    defined, needed = (tuple(map(str, entry.header[which])) for which in ("defined", "needed"))  # pyright: ignore
-    return cpu.NativeObject(entry.body, defined, needed)

@@ -3,8 +3,8 @@
     mlir_fusion.export(torch.export.export(model, (x,)), "model.mfp", fusion_type="dataflow")
     model = mlir_fusion.load("model.mfp")                       # in another process: nothing is compiled
 
-The file holds the host program (MLIR), the kernels' code (PTX, or native objects for this kind of CPU), the structure
-of arguments and results, and the weights. driver/package.py has the format, load.py the other end.
+The file holds the host program (MLIR, and as code), the kernels' code (PTX, or native objects for this kind of CPU),
+the structure of arguments and results, and the weights. driver/package.py has the format, load.py the other end.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from ..driver.build import Artifact
+from ..driver.build import Artifact, disk_cache
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import PtxCode
 from ..driver.options import Options, Settings
 from ..driver.package import WEIGHTS, Package, write
+from ..driver.programs import compile_host
 from ..driver.runner import print_module
 from ..driver.scope import capture
 from ..targets import cpu
@@ -67,6 +68,8 @@ def export(
     names = [str(one.get("user", one.get("weight"))) for one in inputs if "value" not in one]
     name_arguments(artifact.host, names)
     weights, content = _weights(program)
+    compiled = compile_host(artifact.host, disk=disk_cache(options))
+    host_code = {"function": compiled.function, "helpers": compiled.helpers}
     header = {
         "versions": versions(),
         "target": options.target,
@@ -79,8 +82,14 @@ def export(
         "weights": weights,
         **_dtypes(imported),
         **_kernels(artifact),
+        **{name: _symbols(one) for name, one in host_code.items()},
     }
-    sections = {"host": print_module(artifact.host.operation).encode(), **_code(artifact), WEIGHTS: content}
+    sections = {
+        "host": print_module(artifact.host.operation).encode(),
+        **{name: one.code for name, one in host_code.items()},
+        **_code(artifact),
+        WEIGHTS: content,
+    }
     write(path, Package(header, sections))
 
 

@@ -16,11 +16,12 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from ..driver.build import Artifact, build
+from ..driver.build import Artifact, build, disk_cache
 from ..driver.cache import Counts
 from ..driver.errors import InternalError
 from ..driver.launchers import make_launcher
 from ..driver.options import Options, Settings
+from ..driver.programs import make_program
 from ..runtime.program import Program
 from ..targets.target import Target
 from .compiled_ops import unusual_tensor
@@ -162,7 +163,8 @@ def _check_device(target: str, inputs: Sequence[object]) -> None:
 
 def _program(imported: Imported, artifact: Artifact, options: Options) -> Program:
     launcher = make_launcher(artifact.code, options)
-    return Program(artifact.host, launcher, imported.result_dtypes, imported.argument_dtypes)
+    dtypes = imported.result_dtypes, imported.argument_dtypes
+    return make_program(artifact.host, launcher, *dtypes, disk=disk_cache(options))
 
 
 def _returns_zeros(imported: Imported) -> Runner:

@@ -25,7 +25,7 @@ from ..dialects.mlir import ir, torch_frontend
 from ..driver.fingerprint import compiler
 from ..driver.runner import make_context, print_module
 from ..runtime.extern_call import PROGRAM_DEVICE, constant_text
-from ..runtime.program import find_function
+from ..runtime.host_function import find_function
 from .compiled_ops import library_reason
 
 # Now, so that the first call doesn't wait for it, and our source is hashed as it was when it was loaded

@@ -18,9 +18,11 @@ from ..dialects.mlir import ir
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import NativeCode, NativeKernel
 from ..driver.package import WEIGHTS, Package, PackageError, read
+from ..driver.programs import HostObjects, load_program
 from ..driver.runner import make_context
 from ..runtime.cuda import CudaLauncher
 from ..runtime.dtypes import dtype_named
+from ..runtime.host_function import read_host_function
 from ..runtime.image import Entry, Image
 from ..runtime.launch import Launcher
 from ..runtime.native import NativeLauncher
@@ -123,11 +125,12 @@ def _weight(place: dict[str, Any], content: bytes | memoryview, device: torch.de
 
 def _program(package: Package) -> Program:
     header = cast(dict[str, Any], package.header)
+    results, arguments = ([dtype_named(one) for one in header[f"{name}_dtypes"]] for name in ("result", "argument"))
     context = make_context()
     with context:
-        host = ir.Module.parse(bytes(package.sections["host"]).decode())
-    results, arguments = ([dtype_named(one) for one in header[f"{name}_dtypes"]] for name in ("result", "argument"))
-    return Program(host, _launcher(package), results, arguments)
+        function = read_host_function(ir.Module.parse(bytes(package.sections["host"]).decode()), results, arguments)
+    compiled = HostObjects(*(_object(bytes(package.sections[name]), header[name]) for name in ("function", "helpers")))
+    return load_program(function, _launcher(package), compiled)
 
 
 def _launcher(package: Package) -> Launcher:
@@ -136,7 +139,8 @@ def _launcher(package: Package) -> Launcher:
     if package.header["target"] != "cpu":
         Target.parse(cast(str, package.header["target"]))
         return CudaLauncher({name: Entry(Image(codes[name].decode()), kernels[name]["name"]) for name in kernels})
-    cpu.use_conversions(_object(bytes(package.sections["conversions"]), cast(dict, package.header["conversions"])))
+    conversions = _object(bytes(package.sections["conversions"]), cast(dict, package.header["conversions"]))
+    cpu.load_shared(cpu.CONVERSIONS_LIBRARY, conversions, {})
     made = {name: _object(codes[name], kernels[name]) for name in kernels}
     return NativeLauncher(
         NativeCode({name: NativeKernel(one, cpu.load(one), kernels[name]["name"]) for name, one in made.items()})

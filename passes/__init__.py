@@ -6,6 +6,7 @@ from .fusion_consecutive import FusionConsecutive
 from .fusion_dataflow import FusionDataflow
 from .fusion_expand_copies import FusionExpandCopies
 from .fusion_expand_math import FusionExpandMath
+from .fusion_host_to_llvm import FusionHostToLlvm
 from .fusion_import_extern import FusionImportExtern
 from .fusion_none import FusionNone
 from .fusion_normalize import FusionNormalize
@@ -38,6 +39,7 @@ _ORDERED: tuple[type[Pass], ...] = (
     FusionToCpu,
     FusionExpandCopies,
     FusionExpandMath,
+    FusionHostToLlvm,
     FusionReport,
 )
 

@@ -1,9 +1,9 @@
 """Checks of what a compiled program is called with.
 
 The errors are of the kinds that PyTorch raises: RuntimeError for a tensor that doesn't fit, TypeError for what is none.
-The compiled code trusts shapes, dtypes and strides, so every call compares them first: a handful of
-comparisons for a tensor that fits. One that does not fit takes the slow path, which raises naming the
-argument, what was expected and what came, or copies a tensor that only lies differently in memory.
+The compiled code trusts shapes, dtypes and strides, so every call compares them first, natively (host_helpers.py). An
+argument that does not fit is looked at here: an error names it, what was expected and what came, and a tensor that only
+lies differently in memory is copied.
 """
 
 from __future__ import annotations
@@ -30,17 +30,8 @@ class TensorArgument:
     strides: tuple[int, ...]
     dtype: torch.dtype
     is_anywhere: bool = False
-
-    def fits(self, value: object, device: torch.device) -> bool:
-        """Whether the value can be used as it is; also false where extents are dynamic: `admit` decides."""
-        return (
-            isinstance(value, torch.Tensor)
-            and value.dtype is self.dtype
-            and value.shape == self.shape
-            and value.stride() == self.strides
-            and (self.is_anywhere or value.device == device)
-            and not value.data_ptr() % ALIGNMENT
-        )
+    offset_bytes: int = 0
+    """How far the first element is from the address that kernels are handed."""
 
     def admit(self, value: object, device: torch.device) -> torch.Tensor:
         """The value, or a copy that lies in memory as expected; raises where it is not the right tensor."""
@@ -71,15 +62,20 @@ class ScalarArgument:
     """An argument that is a number."""
 
     name: str
+    type: str
+    """MLIR's: "index", "f32", ..."""
     is_anywhere: ClassVar[bool] = False
 
-    def fits(self, value: object, device: torch.device) -> bool:
-        """Whether it is a number."""
-        return isinstance(value, int | float)
+    @property
+    def is_real(self) -> bool:
+        """Whether it has a floating-point type."""
+        return self.type.startswith("f")
 
-    def admit(self, value: object, device: torch.device) -> torch.Tensor:
-        """Raises: nothing else can become a number."""
-        raise TypeError(f"{self.name}: expected a number, got {type(value).__name__}")
+    def admit(self, value: object, device: torch.device) -> int | float:
+        """The number; TypeError for what is none."""
+        if not isinstance(value, int | float if self.is_real else int):
+            raise TypeError(f"{self.name}: expected a number of type {self.type}, got {type(value).__name__}")
+        return value
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:

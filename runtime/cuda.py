@@ -18,13 +18,15 @@ from typing import Protocol
 
 import torch
 
+from . import pytorch
 from .cubin import LinkingDriver, cubin_of
 from .disk_cache import DiskCache
 from .image import Entry, Image
-from .launch import Argument, Launch, Launched, Queue, new_tensor
+from .launch import Argument, Entries, Launch, Launched, Queue
 from .native import argument_type
 
 LOG_BYTES = 16 * 1024
+LIBRARY = "libcuda.so.1"
 
 Handle = object
 
@@ -48,6 +50,8 @@ class Driver(LinkingDriver, Protocol):
 
     CUjit_option: type
     CUfunction_attribute: type
+    CUfunction: type
+    CUresult: type
 
     def cuInit(self, flags: int) -> tuple: ...  # noqa: N802
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple: ...  # noqa: N802
@@ -102,13 +106,14 @@ class CudaLauncher:
         self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None, disk: DiskCache | None = None
     ) -> None:
         """`disk` is where the driver's translations of PTX are kept."""
+        self._entry_points: Entries | None = None
         self._entries = code if isinstance(code, Mapping) else _EveryName(Image(code))
         self._driver = driver
         self._disk = disk
         self.synchronizes = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
         self._seen = threading.local()
 
-    allocate = staticmethod(new_tensor)
+    allocate = None
 
     def queue(self, device: torch.device) -> Queue:
         """PyTorch's current stream; also gives a thread that has not used CUDA yet its context."""
@@ -131,7 +136,7 @@ class CudaLauncher:
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
             function = functions.get(queue.device)
             if function is None:
-                function = functions[queue.device] = self.function(launch, queue.device)
+                function = functions[queue.device] = driver.CUfunction(self.function(launch, queue.device))
             parameters = packs.fill(arguments)
             (status,) = start(function, *configuration, queue.stream, parameters, 0)
             if int(status):
@@ -141,7 +146,19 @@ class CudaLauncher:
 
         return launched
 
-    def function(self, launch: Launch, device: int) -> Handle:
+    @property
+    def entries(self) -> Entries | None:
+        """The driver's functions, from its library, which the started driver has loaded."""
+        if self._entry_points is None:
+            self.loaded_driver()
+            self._entry_points = find_entries(self.synchronizes)
+        return self._entry_points
+
+    def failure(self, launch: Launch, status: int) -> Exception:
+        """What the driver says of a launch, or, below 0, of a kernel that was waited for."""
+        return RuntimeError(self._message(abs(status), f"{'launching' if status > 0 else 'running'} {launch}"))
+
+    def function(self, launch: Launch, device: int) -> int:
         """The driver's handle of a kernel, which is loaded on this device if it is not yet."""
         driver, entry = self.loaded_driver(), self._entries[launch.kernel]
         module = self._module(entry.image, device)
@@ -152,7 +169,7 @@ class CudaLauncher:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # pyright: ignore
             status = driver.cuFuncSetAttribute(function, attribute, launch.shared_bytes)
             self.call(f"reserving {launch.shared_bytes} bytes of shared memory for {launch}", *status)
-        return function
+        return int(function)  # pyright: ignore[reportArgumentType]
 
     def _module(self, image: Image, device: int) -> Handle:
         with image.lock:
@@ -202,6 +219,7 @@ class CudaLauncher:
 
     def _message(self, status: object, what: str) -> str:
         driver = self.loaded_driver()
+        status = driver.CUresult(status)
         (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
         return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
 
@@ -238,6 +256,17 @@ class Packs:
         cells = [kind() for kind in self._types]
         pointers = (ctypes.c_void_p * max(len(cells), 1))(*(ctypes.addressof(cell) for cell in cells))
         return cells, pointers, ctypes.addressof(pointers)
+
+
+def find_entries(synchronizes: bool) -> Entries:
+    """Where the driver and PyTorch have what native code calls; RuntimeError names what is missing."""
+    driver, torch_cuda = ctypes.CDLL(LIBRARY), pytorch.torch_library("libtorch_cuda.so")
+    return Entries(
+        pytorch.address_of(driver, "cuLaunchKernel"),
+        pytorch.address_of(driver, "cuCtxGetCurrent"),
+        pytorch.address_of(torch_cuda, "aoti_torch_get_current_cuda_stream"),
+        pytorch.address_of(driver, "cuCtxSynchronize") if synchronizes else 0,
+    )
 
 
 def import_driver() -> Driver:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 
 from .cuda import CudaLauncher, Driver, Handle, NodeParameters, Packs
-from .launch import Argument, Launch, Launched, Queue, new_tensor
+from .launch import Argument, Launch, Launched, Queue
 
 Held = tuple[int, Sequence[Argument]]
 """A launch, by number, and its arguments."""
@@ -41,7 +41,8 @@ class HoldingQueue(Queue):
 class GraphLauncher:
     """Launches what `launcher` does, a stretch at a time. Safe to use from several threads, streams and devices."""
 
-    allocate = staticmethod(new_tensor)
+    entries = None
+    allocate = None
 
     def __init__(self, launcher: CudaLauncher) -> None:
         """`launcher` says where kernels are, and launches the single ones."""
@@ -50,10 +51,22 @@ class GraphLauncher:
         self._launches: list[_Kernel] = []
         self._stretches: dict[tuple[int, ...], _Stretch] = {}
         self._lock = threading.Lock()
+        self._local = threading.local()
 
     def queue(self, device: torch.device) -> HoldingQueue:
-        """PyTorch's current stream."""
-        return HoldingQueue(*self._launcher.queue(device))
+        """PyTorch's current stream, with what this thread's call has held back."""
+        pending = getattr(self._local, "pending", None)
+        if pending is None:
+            pending = self._local.pending = HoldingQueue(*self._launcher.queue(device))
+        return pending
+
+    def function(self, launch: Launch, device: int) -> int:
+        """The driver's handle."""
+        return self._launcher.function(launch, device)
+
+    def failure(self, launch: Launch, status: int) -> Exception:
+        """What the driver says."""
+        return self._launcher.failure(launch, status)
 
     def prepare(self, launch: Launch) -> Launched:
         """The function that is returned holds the launch back."""
@@ -66,10 +79,12 @@ class GraphLauncher:
 
         return launched
 
-    def finish(self, queue: Queue) -> None:
-        """Starts what was held back."""
-        assert isinstance(queue, HoldingQueue)
-        held, queue.held = queue.held, []
+    def finish(self) -> None:
+        """Starts what was held back in this thread."""
+        queue, self._local.pending = getattr(self._local, "pending", None), None
+        if queue is None:
+            return
+        held = queue.held
         if len(held) < 2 or self._launcher.synchronizes or self._launcher.is_capturing():
             for number, arguments in held:
                 self._launches[number].launched(queue, arguments)
@@ -109,7 +124,8 @@ class _Stretch:
         (graph,) = call("starting a graph", *driver.cuGraphCreate(0))
         try:
             nodes: list[Handle] = []
-            parameters = [_parameters(driver, launcher.function(kernel.launch, device), kernel) for kernel in kernels]
+            functions = [driver.CUfunction(launcher.function(kernel.launch, device)) for kernel in kernels]
+            parameters = [_parameters(driver, *pair) for pair in zip(functions, kernels, strict=True)]
             for kernel, node, (_, arguments) in zip(kernels, parameters, held, strict=True):
                 node.kernelParams = kernel.packs.fill(arguments)
                 what, before = f"adding {kernel.launch} to a graph", nodes[-1:]

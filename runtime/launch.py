@@ -38,35 +38,58 @@ Argument = int | float
 Launched = Callable[[Queue, Sequence[Argument]], None]
 
 
+@dataclass(frozen=True)
+class Entries:
+    """Functions that native code calls, by address; 0 for what a processor doesn't have."""
+
+    launch: int = 0
+    """The driver's cuLaunchKernel."""
+    current_context: int = 0
+    """The driver's cuCtxGetCurrent."""
+    current_stream: int = 0
+    """PyTorch's aoti_torch_get_current_cuda_stream."""
+    synchronize: int = 0
+    """The driver's cuCtxSynchronize, where every launch is waited for."""
+
+
 class Launcher(Protocol):
-    """Runs kernels by name."""
+    """Runs kernels by name: from native code, or in Python."""
 
     device_type: str
     """"cuda" or "cpu": where tensors have to be."""
 
     @property
-    def finish(self) -> Callable[[Queue], None] | None:
-        """Starts what was held back of a call; None where every launch starts at once."""
+    def entries(self) -> Entries | None:
+        """What native code launches with; None where it calls `prepare`'s functions."""
+        ...
+
+    @property
+    def finish(self) -> Callable[[], None] | None:
+        """Starts what was held back; None where every launch starts at once."""
+        ...
+
+    @property
+    def allocate(
+        self,
+    ) -> Callable[[Sequence[int], Sequence[int], torch.dtype, torch.device], torch.Tensor] | None:
+        """Makes a new tensor for what kernels write; None where PyTorch's will do."""
         ...
 
     def queue(self, device: torch.device) -> Queue:
-        """Where the kernels of the call that is starting go."""
+        """Where kernels go that are launched in this thread now."""
         ...
 
-    def allocate(
-        self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device
-    ) -> torch.Tensor:
-        """A new tensor for what kernels write."""
+    def function(self, launch: Launch, device: int) -> int:
+        """What native code launches: a driver's handle, or an address."""
+        ...
+
+    def failure(self, launch: Launch, status: int) -> Exception:
+        """What is raised where native code's launch returned a status that is not 0; below 0, it ended with it."""
         ...
 
     def prepare(self, launch: Launch) -> Launched:
         """Does what can be done ahead; the function that is returned is called once a launch."""
         ...
-
-
-def new_tensor(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """PyTorch's: what a launcher's `allocate` is that needs nothing else."""
-    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 def is_pointer(parameter: str) -> bool:

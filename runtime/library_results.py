@@ -15,39 +15,35 @@ import torch
 
 from .arguments import ALIGNMENT, same_layout
 
-Frame = list
-
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a result must be, and its slot in the frame; no shape for a number."""
+    """What a result must be; no shape for a number."""
 
-    slot: int
     shape: tuple[int, ...] | None
     strides: tuple[int, ...]
     dtype: torch.dtype | None
     used: bool
 
 
-def settle(
-    name: str, returned: object, operands: Sequence[object], outputs: Sequence[Expected | None], frame: Frame
-) -> None:
-    """Stores what a call returned in the frame."""
+def settle(name: str, returned: object, operands: Sequence[object], outputs: Sequence[Expected | None]) -> list[object]:
+    """What a call returned, but for results that are operands."""
     results = returned if isinstance(returned, tuple | list) else (returned,)
     if len(outputs) != len(results) and outputs:
         raise RuntimeError(f"{name} returned {len(results)} results, expected {len(outputs)}")
-    taken = list(operands)
+    taken, found = list(operands), list[object]()
     for number, expected in enumerate(outputs):
         if expected is None:
             continue
         value = results[number]
         if isinstance(value, torch.Tensor) and expected.shape is not None:
-            frame[expected.slot] = settled = _settle_tensor(name, value, taken, expected)
-            taken.append(settled)
+            found.append(_settle_tensor(name, value, taken, expected))
+            taken.append(found[-1])
         elif expected.shape is None or not expected.used:
-            frame[expected.slot] = value
+            found.append(value)
         else:
             raise RuntimeError(f"{name}: expected a tensor as result {number}, got {type(value).__name__}")
+    return found
 
 
 def _settle_tensor(name: str, value: torch.Tensor, operands: Sequence[object], expected: Expected) -> torch.Tensor:

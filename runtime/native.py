@@ -7,12 +7,11 @@ It returns nothing, or, if it checks indices, an int that is not 0 where one was
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 
-from .launch import Argument, Launch, Launched, Queue, is_pointer, new_tensor
+from .launch import Entries, Launch, Launched, Queue, is_pointer
 
 SCALARS: dict[str, type] = {
     "index": ctypes.c_int64,
@@ -40,28 +39,30 @@ class NativeLauncher:
     """Calls the kernels of native code; a call returns when the kernel has ended."""
 
     device_type = "cpu"
+    entries = Entries()
     finish = None
+    allocate = None
 
     def __init__(self, code: NativeCode) -> None:
         self._code = code
-
-    allocate = staticmethod(new_tensor)
 
     def queue(self, device: torch.device) -> Queue:
         """There is none on the CPU."""
         return NO_QUEUE
 
+    def function(self, launch: Launch, device: int) -> int:
+        """A kernel's address; TypeError where it takes something that C can't pass."""
+        for parameter in launch.parameters:
+            argument_type(parameter)
+        return self._code.address(launch.kernel)
+
+    def failure(self, launch: Launch, status: int) -> Exception:
+        """A kernel that checks indices says that one was out of range."""
+        return IndexError(f"index out of range in {launch}")
+
     def prepare(self, launch: Launch) -> Launched:
-        """Looks the function up."""
-        types = [argument_type(parameter) for parameter in launch.parameters]
-        result = ctypes.c_int32 if launch.is_checked else None
-        function = ctypes.CFUNCTYPE(result, *types)(self._code.address(launch.kernel))
-
-        def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
-            if function(*arguments):
-                raise IndexError(f"index out of range in {launch}")
-
-        return launched
+        """Native code calls kernels itself."""
+        raise NotImplementedError(launch)
 
 
 def argument_type(parameter: str) -> type:

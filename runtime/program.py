@@ -1,4 +1,4 @@
-"""Executes the host function of a compiled module.
+"""A compiled program: the host function as native code, and what it reads.
 
 The host function is MLIR: allocations, views, launches, library calls, in order.
 
@@ -10,54 +10,51 @@ The host function is MLIR: allocations, views, launches, library calls, in order
       return %b
     }
 
-`Program` walks it once and keeps a list of steps, Python functions over a *frame*: a list with a slot for
-each value that is a tensor. A call checks its arguments, copies the frame's template, and runs the steps; it
-touches no IR. steps.py has the steps.
+It is compiled (driver/programs.py), and a call of it is one call of native code: that checks the arguments, allocates
+and launches, and comes back to Python for library calls only. Where an argument is not as expected, a device is new,
+or a thread is, the native code has done nothing and returns None; then Python sets right what it can, and calls again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 
-from ..dialects.mlir import ir
-from .arguments import ScalarArgument, TensorArgument
-from .dtypes import dtype_named, dtype_of
+from . import pytorch
+from .host_function import HostFunction, Result
+from .host_helpers import MOST_DEVICES, PROGRAM
+from .host_words import Memory, current_device, program_words
 from .launch import Launcher
-from .steps import DEVICE, QUEUE, Planner, memref_strides
 
 Value = torch.Tensor | int | float
 
 
+class Code(Protocol):
+    """The native code of a host function."""
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        ...
+
+
 class Program:
-    """A host function, ready to be called with tensors.
+    """A host function, ready to be called with tensors. Safe to use from several threads, streams and devices."""
 
-    `argument_dtypes` and `result_dtypes` say what MLIR's types don't (uint8, for one); where absent, or None
-    for one of them, the attribute `fusion.dtype` and then the element type decide.
-    """
-
-    def __init__(
-        self,
-        host: ir.Module,
-        launcher: Launcher,
-        result_dtypes: Sequence[torch.dtype | None] | None = None,
-        argument_dtypes: Sequence[torch.dtype | None] | None = None,
-        entry: str = "main",
-    ) -> None:
-        function = find_function(host, entry)
-        self._launcher = launcher
-        self._arguments = _read_arguments(function, argument_dtypes)
-        planner = Planner(host, launcher, function)
-        self._steps = planner.steps
-        self._frame = planner.frame_template()
-        self._results = planner.results
-        self._written = planner.written_arguments
-        returned = (source.argument for source in self._results if source.argument is not None)
-        self._kept = tuple({*self._written, *returned})
-        self._first = planner.first_argument
-        self._has_library_calls = planner.has_library_calls
-        self._result_dtypes = _read_result_dtypes(function, result_dtypes)
+    def __init__(self, function: HostFunction, launcher: Launcher, code: Code) -> None:
+        """`code` has the function under the name `main`."""
+        self._function, self._launcher, self._code = function, launcher, code
+        self._memory = Memory()
+        self._devices = (ctypes.c_int64 * MOST_DEVICES)()
+        values = program_words(function, launcher, self._memory) | {"devices": ctypes.addressof(self._devices)}
+        words = self._memory.words([values[name] for name in PROGRAM])
+        self._definition = pytorch.method_definition("call", code.address("main"))
+        self._native = pytorch.native_method(self._definition, words)
+        self._repairs = _repairs(function)
 
     def __call__(self, *inputs: Value) -> list[Value]:
         """The function's results; new tensors but for what aliases an argument."""
@@ -65,117 +62,82 @@ class Program:
 
     def run(self, inputs: list[Value]) -> list[Value]:
         """Like a call, but empties the list: an argument that nobody else holds is freed after its last reader."""
-        if len(inputs) != len(self._arguments):
-            raise TypeError(f"expected {len(self._arguments)} arguments, got {len(inputs)}")
-        if self._has_library_calls and torch.is_grad_enabled():
-            with torch.no_grad():
-                return self._run(inputs)
-        return self._run(inputs)
+        results = self._native(inputs)
+        if results is None:
+            results = self._run_prepared(inputs)
+        if self._repairs:
+            self._repair(results)
+        return results
 
-    def _run(self, inputs: list[Value]) -> list[Value]:
+    def _run_prepared(self, inputs: list[Value]) -> list[Value]:
+        """Once more, after the arguments, the device and the thread were seen to; raises for a wrong argument."""
+        arguments = self._function.arguments
+        if len(inputs) != len(arguments):
+            raise TypeError(f"expected {len(arguments)} arguments, got {len(inputs)}")
         device = self._device(inputs)
-        if device.type == "cuda" and device.index != torch.cuda.current_device():
-            with torch.cuda.device(device):
-                return self._run_on(device, inputs)
-        return self._run_on(device, inputs)
+        with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+            self._load(device)
+            admitted = [argument.admit(value, device) for argument, value in zip(arguments, inputs, strict=True)]
+            kept = {number: inputs[number] for number in self._kept()}
+            copies = {number: admitted[number] for number in self._function.written_arguments}
+            inputs.clear()
+            results = self._native(admitted)
+        if results is None:
+            raise RuntimeError("the program's native code refuses arguments that it was compiled for")
+        for number, tensor in copies.items():
+            if tensor is not kept[number]:
+                kept[number].copy_(tensor)  # pyright: ignore
+        for number, source in enumerate(self._function.results):
+            if source.argument is not None:
+                results[number] = kept[source.argument]
+        return results
 
-    def _run_on(self, device: torch.device, inputs: list[Value]) -> list[Value]:
-        frame = self._frame.copy()
-        frame[DEVICE] = device
-        slot = self._first
-        for argument, value in zip(self._arguments, inputs, strict=True):
-            frame[slot] = value if argument.fits(value, device) else argument.admit(value, device)
-            slot += 1
-        value = None
-        given = {number: inputs[number] for number in self._kept}
-        inputs.clear()
-        admitted = [frame[self._first + number] for number in self._written] if self._written else []
-        frame[QUEUE] = self._launcher.queue(device)
-        for step in self._steps:
-            step(frame)
-        for number, tensor in zip(self._written, admitted, strict=True):
-            if tensor is not given[number]:
-                given[number].copy_(tensor)  # pyright: ignore[reportAttributeAccessIssue]
-        return [self._result(frame, number, given) for number in range(len(self._results))]
+    def _kept(self) -> set[int]:
+        """The arguments that the caller sees again: written, or returned."""
+        returned = {source.argument for source in self._function.results if source.argument is not None}
+        return returned | set(self._function.written_arguments)
 
-    def _result(self, frame: list, number: int, given: Mapping[int, Value]) -> Value:
-        source, dtype = self._results[number], self._result_dtypes[number]
-        value: Value = given[source.argument] if source.argument is not None else frame[source.slot]
-        if dtype is None or not isinstance(value, torch.Tensor):
-            return value
-        if value.dtype is not dtype:
-            value = value.view(dtype)
-        return value.clone() if source.is_shared else value
+    def _repair(self, results: list[Value]) -> None:
+        made: dict[int, Value] = {}
+        for number, (first, repair) in self._repairs.items():
+            if first not in made:
+                made[first] = repair(results[number])
+            results[number] = made[first]
 
     def _device(self, inputs: Sequence[Value]) -> torch.device:
-        """Where the first tensor is that kernels read, or else the first of the right kind."""
+        """Where the first tensor is that kernels read, or else the current one."""
         kind = self._launcher.device_type
-        for argument, value in zip(self._arguments, inputs, strict=True):
+        for argument, value in zip(self._function.arguments, inputs, strict=True):
             if isinstance(value, torch.Tensor) and not argument.is_anywhere:
                 if value.device.type != kind:
                     raise RuntimeError(f"{argument.name}: compiled for {kind}, called with a tensor on {value.device}")
                 return value.device
-        devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
-        found = next((device for device in devices if device.type == kind), None)
-        if found is None and kind == "cuda":
-            return torch.device("cuda", torch.cuda.current_device())
-        return found or torch.device(kind)
+        return current_device(kind)
+
+    def _load(self, device: torch.device) -> None:
+        """Sees to it that native code finds kernels and constants of this device, and the thread its context."""
+        self._launcher.queue(device)
+        number, entries = device.index or 0, self._launcher.entries
+        if self._devices[number]:
+            return
+        functions = [self._launcher.function(launch, number) for launch in self._function.launches] if entries else []
+        constants = self._memory.objects([constant.to(device) for constant in self._function.constants])
+        self._devices[number] = self._memory.words([self._memory.words(functions), constants])
 
 
-def find_function(host: ir.Module, entry: str) -> ir.Operation:
-    """The function with this name; ValueError if the module has none."""
-    for op in host.body.operations:
-        operation = op.operation
-        if operation.name == "func.func" and ir.StringAttr(operation.attributes["sym_name"]).value == entry:
-            return operation
-    raise ValueError(f"the module has no function @{entry}")
+def _repairs(function: HostFunction) -> dict[int, tuple[int, Callable[[Value], Value]]]:
+    """What is done to results that are not returned as they are, by number, with the first that is the same."""
+    return {
+        number: (result.first, functools.partial(_repaired, result))
+        for number, result in enumerate(function.results)
+        if result.is_constant or result.view is not None or result.dtype is not result.made_with
+    }
 
 
-def _read_arguments(
-    function: ir.Operation, dtypes: Sequence[torch.dtype | None] | None
-) -> list[TensorArgument | ScalarArgument]:
-    arguments = list(function.regions[0].blocks[0].arguments)
-    notes = _notes(function, "arg_attrs", len(arguments))
-    given = dtypes or [None] * len(arguments)
-    return [
-        _read_argument(number, value, note, dtype)
-        for number, (value, note, dtype) in enumerate(zip(arguments, notes, given, strict=True))
-    ]
-
-
-def _read_argument(
-    number: int, value: ir.Value, note: dict[str, str], dtype: torch.dtype | None
-) -> TensorArgument | ScalarArgument:
-    memory = value.type
-    name = f"argument {number}" + (f" ({note['fusion.name']})" if "fusion.name" in note else "")
-    if not isinstance(memory, ir.MemRefType):
-        return ScalarArgument(name)
-    shape = tuple(extent if extent >= 0 else -1 for extent in memory.shape)
-    is_anywhere = all(use.owner.operation.name in ("fusion.extern", "func.return") for use in value.uses)
-    return TensorArgument(name, shape, memref_strides(memory), dtype or _noted_dtype(memory, note), is_anywhere)
-
-
-def _read_result_dtypes(
-    function: ir.Operation, dtypes: Sequence[torch.dtype | None] | None
-) -> list[torch.dtype | None]:
-    types = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
-    notes = _notes(function, "res_attrs", len(types))
-    given = dtypes or [None] * len(types)
-    return [
-        (dtype or _noted_dtype(memory, note)) if isinstance(memory, ir.MemRefType) else None
-        for memory, note, dtype in zip(types, notes, given, strict=True)
-    ]
-
-
-def _noted_dtype(memory: ir.MemRefType, note: dict[str, str]) -> torch.dtype:
-    return dtype_named(note["fusion.dtype"]) if "fusion.dtype" in note else dtype_of(memory.element_type)
-
-
-def _notes(function: ir.Operation, name: str, count: int) -> list[dict[str, str]]:
-    """The string attributes of a function's arguments or results, one dictionary each."""
-    if name not in function.attributes:
-        return [{} for _ in range(count)]
-    return [
-        {named.name: named.attr.value for named in ir.DictAttr(entry) if isinstance(named.attr, ir.StringAttr)}
-        for entry in ir.ArrayAttr(function.attributes[name])
-    ]
+def _repaired(result: Result, value: Value) -> Value:
+    if not isinstance(value, torch.Tensor):
+        return value
+    tensor = value if result.view is None else result.view(value)
+    if result.dtype is not None and tensor.dtype is not result.dtype:
+        tensor = tensor.view(result.dtype)
+    return tensor.clone() if result.is_constant else tensor

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,9 +25,11 @@ from .conversions import CONVERSIONS
 
 FLUSHING_FEATURES = ("avx512bf16", "avxneconvert")
 
+CONVERSIONS_LIBRARY = "conversions"
+
 _numbers = itertools.count()
 _lock = threading.Lock()
-_conversions: list[llvmlite.ResourceTracker] = []
+_shared: dict[str, llvmlite.ResourceTracker] = {}
 
 
 @dataclass(frozen=True)
@@ -75,22 +77,47 @@ def jit(llvm_ir: str) -> NativeModule:
 def compile_object(llvm_ir: str) -> NativeObject:
     """Compiles a module for this machine; the result can be kept, and loaded by another process on it."""
     llvm.initialize()
+    return _compile_object(llvm_ir, host_machine(), is_optimized=True)
+
+
+def compile_portable(llvm_ir: str, is_optimized: bool) -> NativeObject:
+    """Compiles a module for every machine with a processor of this architecture."""
+    llvm.initialize()
+    target = llvmlite.Target.from_triple(llvmlite.get_process_triple())
+    return _compile_object(llvm_ir, target.create_target_machine(opt=1, reloc="pic", jit=True), is_optimized)
+
+
+def _compile_object(llvm_ir: str, machine: llvmlite.TargetMachine, is_optimized: bool) -> NativeObject:
     module = llvm.parse(llvm_ir, llvmlite.create_context())
     defined = tuple(function.name for function in module.functions if _is_exported(function))
     needed = tuple(function.name for function in module.functions if function.is_declaration)
-    return NativeObject(_compile(module, host_machine()), defined, needed)
+    return NativeObject(_compile(module, machine, is_optimized), defined, needed)
 
 
-def load(compiled: NativeObject) -> NativeModule:
-    """Makes object code a library of this process."""
+def load(compiled: NativeObject, needs: Sequence[str] = (CONVERSIONS_LIBRARY,)) -> NativeModule:
+    """Makes object code a library of this process, which may use the libraries that it `needs`."""
     llvm.initialize()
     with _lock:
-        _load_conversions()
+        if CONVERSIONS_LIBRARY in needs:
+            _load_conversions()
         try:
-            return NativeModule(_link(f"module_{next(_numbers)}", compiled.code, compiled.defined))
+            return NativeModule(_link(f"module_{next(_numbers)}", compiled, needs))
         except RuntimeError as error:
             missing = [name for name in compiled.needed if _is_unknown(name)]
             raise llvm.CodegenError(f"can't link the compiled module; not found: {missing}: {error}") from error
+
+
+def load_shared(name: str, compiled: NativeObject, imports: Mapping[str, int]) -> None:
+    """Makes object code the library `name` of this process, unless there is one; `imports` says where things are."""
+    llvm.initialize()
+    with _lock:
+        if name not in _shared:
+            _shared[name] = _link(name, compiled, (), imports)
+
+
+def is_loaded(name: str) -> bool:
+    """Whether this process has a library of this name."""
+    return name in _shared
 
 
 def host_machine() -> llvmlite.TargetMachine:
@@ -107,9 +134,10 @@ def host_features() -> str:
     return features.flatten()
 
 
-def _compile(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine) -> bytes:
+def _compile(module: llvmlite.ModuleRef, machine: llvmlite.TargetMachine, is_optimized: bool) -> bytes:
     llvm.retarget(module, machine)
-    llvm.optimize(module, machine)
+    if is_optimized:
+        llvm.optimize(module, machine)
     return machine.emit_object(module)
 
 
@@ -119,35 +147,25 @@ def _engine() -> llvmlite.LLJIT:
 
 
 def compile_conversions() -> NativeObject:
-    """The library `conversions`, which every other one may use; it can be kept, and handed to `use_conversions`."""
+    """The library `conversions`, which kernels may use; it can be kept, and handed to `load_shared`."""
     return compile_object(CONVERSIONS)
 
 
-def has_conversions() -> bool:
-    """Whether this process has loaded them."""
-    return bool(_conversions)
+def _load_conversions() -> None:
+    if CONVERSIONS_LIBRARY not in _shared:
+        _shared[CONVERSIONS_LIBRARY] = _link(CONVERSIONS_LIBRARY, compile_conversions(), ())
 
 
-def use_conversions(compiled: NativeObject) -> None:
-    """Loads what `compile_conversions` made, perhaps in another process, unless it is there already."""
-    llvm.initialize()
-    with _lock:
-        _load_conversions(compiled)
-
-
-def _load_conversions(compiled: NativeObject | None = None) -> None:
-    if not _conversions:
-        made = compiled or compile_conversions()
-        builder = llvmlite.JITLibraryBuilder().add_object_img(made.code)
-        for name in made.defined:
-            builder.export_symbol(name)
-        _conversions.append(builder.link(_engine(), "conversions"))
-
-
-def _link(library: str, code: bytes, names: Iterable[str]) -> llvmlite.ResourceTracker:
-    builder = llvmlite.JITLibraryBuilder().add_object_img(code)
-    builder.add_jit_library("conversions").add_current_process()
-    for name in names:
+def _link(
+    library: str, compiled: NativeObject, needs: Sequence[str], imports: Mapping[str, int] | None = None
+) -> llvmlite.ResourceTracker:
+    builder = llvmlite.JITLibraryBuilder().add_object_img(compiled.code)
+    for needed in needs:
+        builder.add_jit_library(needed)
+    builder.add_current_process()
+    for name, address in (imports or {}).items():
+        builder.import_symbol(name, address)
+    for name in compiled.defined:
         builder.export_symbol(name)
     return builder.link(_engine(), library)
 

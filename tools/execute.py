@@ -14,10 +14,11 @@ from ..driver.errors import UserError, diagnostic_at
 from ..driver.launchers import make_launcher
 from ..driver.levels import functions
 from ..driver.options import Options
+from ..driver.programs import make_program
 from ..runtime.dtypes import dtype_named, dtype_of
-from ..runtime.program import Program, Value
+from ..runtime.host_function import memref_strides
+from ..runtime.program import Value
 from ..runtime.simt.errors import KernelError
-from ..runtime.steps import memref_strides
 
 LARGEST_INDEX = 2
 """Integers may be used as indices, so they are small."""
@@ -50,7 +51,7 @@ def _call(artifact: Artifact, options: Options, seed: int) -> list[Value]:
     launcher = make_launcher(artifact.code, options)
     inputs = random_inputs(artifact.host, seed, launcher.device_type)
     try:
-        program = Program(artifact.host, launcher)
+        program = make_program(artifact.host, launcher)
     except (ValueError, KernelError) as error:
         raise _as_user_error(error) from None
     try:

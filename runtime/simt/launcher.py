@@ -26,6 +26,7 @@ class SimtLauncher:
     """Runs a launch at once; a KernelError is raised from the call of the program."""
 
     device_type = "cpu"
+    entries = None
     finish = None
 
     def __init__(self, functions: Mapping[str, ir.Operation]) -> None:
@@ -49,6 +50,14 @@ class SimtLauncher:
             self._memories[address] = Unwritten(address, np.zeros(-(-size // BASE) * BASE, np.uint8))
             weakref.finalize(tensor, self._memories.pop, address, None)
         return tensor
+
+    def function(self, launch: Launch, device: int) -> int:
+        """Nothing runs natively."""
+        raise NotImplementedError(launch)
+
+    def failure(self, launch: Launch, status: int) -> Exception:
+        """Kernels raise their errors themselves."""
+        return NotImplementedError(launch)
 
     def prepare(self, launch: Launch) -> Launched:
         """Makes the kernel's steps, once."""

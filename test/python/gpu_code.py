@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from mlir_fusion.dialects.mlir import arith, ir
 from mlir_fusion.driver.levels import nested_modules
+from mlir_fusion.driver.programs import make_program
 from mlir_fusion.driver.runner import make_context
 from mlir_fusion.passes.split_kernels import kernels_in
-from mlir_fusion.runtime.program import Program
 from mlir_fusion.runtime.simt.launcher import SimtLauncher
 
 import mlir_fusion
@@ -32,7 +32,7 @@ def run(module: ir.Module, *inputs: torch.Tensor) -> list[torch.Tensor]:
     """Calls @main with the checker."""
     with module.context:
         functions = {name: op for nested in nested_modules(module) for name, op in kernels_in(nested)}
-        return Program(module, SimtLauncher(functions))(*inputs)  # pyright: ignore[reportReturnType]
+        return make_program(module, SimtLauncher(functions))(*inputs)  # pyright: ignore[reportReturnType]
 
 
 def find(module: ir.Module, name: str, accepts: Callable[[ir.Operation], bool] = lambda _: True) -> list[ir.Operation]:

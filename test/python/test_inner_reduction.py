@@ -11,8 +11,8 @@ from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.build import build
 from mlir_fusion.driver.launchers import make_launcher
 from mlir_fusion.driver.options import Options
+from mlir_fusion.driver.programs import make_program
 from mlir_fusion.driver.runner import make_context
-from mlir_fusion.runtime.program import Program as HostProgram
 from programs import BF16, F16, Program, integers, rand
 from test_programs import compare
 
@@ -141,4 +141,4 @@ def run_with(program: Program, family: str, parameters: dict[str, str], target: 
     options = Options(target=target, disk_cache=False)
     with make_context():
         artifact = build(ir.Module.parse(text), options)
-    compare(program, inputs, HostProgram(artifact.host, make_launcher(artifact.code, options))(*inputs))
+    compare(program, inputs, make_program(artifact.host, make_launcher(artifact.code, options))(*inputs))

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.programs import make_program
 from mlir_fusion.passes.fusion_plan_memory import FusionPlanMemory
-from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue, new_tensor
-from mlir_fusion.runtime.program import Program
+from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue
 
 SIZE = 3
 TENSOR = f"tensor<{SIZE}x{SIZE}xf32>"
@@ -173,8 +173,9 @@ class StridedLauncher:
     """Runs kernels on arrays that are laid out as their memref types say."""
 
     device_type = "cpu"
+    entries = None
     finish = None
-    allocate = staticmethod(new_tensor)
+    allocate = None
 
     def __init__(self, kernels: dict[str, Kernel]) -> None:
         self.kernels = kernels
@@ -213,7 +214,7 @@ def test_planned_programs_compute_what_they_did(source: Source, in_place: bool) 
         FusionPlanMemory(in_place=in_place).run(module)
         assert not list(fusion.faults(module.operation))
         call_kernels(module)
-        program = Program(module, StridedLauncher(source.kernels))
+        program = make_program(module, StridedLauncher(source.kernels))
     inputs = [value.clone() for value in source.values[:2]]
     for result, number in zip(program(*inputs), source.returned, strict=True):
         torch.testing.assert_close(result, source.values[number], rtol=0, atol=0)

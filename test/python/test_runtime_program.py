@@ -8,7 +8,8 @@ import pytest
 import torch
 from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
-from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue, new_tensor
+from mlir_fusion.driver.programs import make_program
+from mlir_fusion.runtime.launch import Argument, Launch, Launched, Queue
 from mlir_fusion.runtime.program import Program
 
 Kernel = Callable[..., None]
@@ -18,8 +19,9 @@ class NumpyLauncher:
     """Kernels are functions over numpy arrays that lie where the pointers say, base pointers as ABI has it."""
 
     device_type = "cpu"
+    entries = None
     finish = None
-    allocate = staticmethod(new_tensor)
+    allocate = None
 
     def __init__(self, **kernels: tuple[Kernel, Sequence[tuple[int, str]]]) -> None:
         self.kernels = kernels
@@ -53,7 +55,7 @@ def context() -> Iterator[None]:
 
 def program(text: str, launcher: NumpyLauncher | None = None, **options: object) -> Program:
     module = ir.Module.parse(text)
-    return Program(module, launcher or NumpyLauncher(), **options)  # type: ignore[arg-type]
+    return make_program(module, launcher or NumpyLauncher(), **options)  # type: ignore[arg-type]
 
 
 def add_one(source: np.ndarray, target: np.ndarray) -> None:
@@ -101,7 +103,7 @@ class HoldingLauncher(NumpyLauncher):
         self.held: list[Callable[[], None]] = []
         self.finished: list[int] = []
 
-    def finish(self, queue: Queue) -> None:  # type: ignore[override]
+    def finish(self) -> None:  # type: ignore[override]
         self.finished.append(len(self.held))
         for launch in self.held:
             launch()

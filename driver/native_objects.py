@@ -1,0 +1,34 @@
+"""Object code that is kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..runtime.disk_cache import DiskCache
+from ..runtime.disk_cache import Entry as DiskEntry
+from ..targets.cpu import NativeObject
+from .fingerprint import code_generator, digest
+
+
+def kept(disk: DiskCache | None, kind: str, source: str, make: Callable[[], NativeObject]) -> NativeObject:
+    """What `make` makes of `source`, or what it made of it in another process on such a machine."""
+    if disk is None:
+        return make()
+    key = digest(kind, source, code_generator("cpu"))
+    entry = disk.get(kind, key)
+    if entry is not None:
+        return from_entry(entry)
+    made = make()
+    disk.put(kind, key, header_of(made), made.code)
+    return made
+
+
+def header_of(made: NativeObject) -> dict[str, object]:
+    """What is kept of it besides its code."""
+    return {"defined": made.defined, "needed": made.needed}
+
+
+def from_entry(entry: DiskEntry) -> NativeObject:
+    """What was kept."""
+    defined, needed = (tuple(map(str, entry.header[which])) for which in ("defined", "needed"))  # pyright: ignore
+    return NativeObject(entry.body, defined, needed)
