@@ -23,5 +23,5 @@ def make_launcher(code: PtxCode | NativeCode | SimtCode, options: Options) -> La
         from ..runtime.simt.launcher import SimtLauncher
 
         return SimtLauncher(code.kernels)
-    launcher = CudaLauncher(code.kernels, disk=disk_cache(options))
-    return GraphLauncher(launcher) if options.cuda_graphs else launcher
+    kind = GraphLauncher if options.cuda_graphs else CudaLauncher
+    return kind(code.kernels, disk=disk_cache(options))

@@ -32,7 +32,7 @@ An argument's memory is found by `fusion_begin`: its object is the word of its n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,6 +45,8 @@ from .pass_base import Pass
 
 HEADER = 8
 """Words of a frame in front of its objects."""
+SIZES = 7
+"""Of a launch: grid, block, and bytes of shared memory."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class FusionHostToLlvm(Pass):
     entry: str = "main"
     """The function; all others go."""
     hold: bool = False
-    """Whether launches are held back until a library call or the end, and what they use with them."""
+    """Whether launches are held back until a library call or the end, to start at once, and what they use with them."""
 
     def run(self, module: ir.Module) -> None:
         old = [view.operation for view in module.body.operations]
@@ -73,12 +75,22 @@ def _is_function(op: ir.Operation, name: str) -> bool:
     return is_one and ir.StringAttr(op.attributes["sym_name"]).value == name
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A launch that is held back: its number, the first cell of its sizes, and the words of its cells."""
+
+    number: int
+    sizes: int
+    words: list[int]
+
+
 class _Lowering:
     """Goes through a function and writes what stands for each operation."""
 
     def __init__(self, code: HostCode, function: ir.Operation, hold: bool) -> None:
         self.code, self.block, self.hold = code, function.regions[0].blocks[0], hold
         self.released: list[int] = []
+        self.held: list[_Held] = []
         self.unused_after = last_uses(function)
         self.objects: dict[ir.Value, int] = {}
         self.cells: dict[ir.Value, int] = {}
@@ -119,10 +131,17 @@ class _Lowering:
             self.code.call("fusion_release", word)
         self.released.clear()
 
-    def _flush(self) -> None:
-        if self.hold:
-            self.code.call("fusion_flush")
-            self._release_all()
+    def _start_held(self) -> None:
+        """Starts what is held back: what belongs to each launch is a number, its sizes' first cell, and its cells."""
+        if len(self.held) == 1:
+            (only,) = self.held
+            sizes = [self.code.load(only.sizes + axis, self.code.i64) for axis in range(SIZES)]
+            self.code.call("fusion_launch", only.number, *sizes, len(only.words), self.code.words(only.words))
+        elif self.held:
+            plan = [word for one in self.held for word in (one.number, one.sizes, len(one.words), *one.words)]
+            self.code.call("fusion_start", self._next("stretch"), len(self.held), self.code.words(plan))
+        self.held.clear()
+        self._release_all()
 
     def _object(self) -> int:
         self.next_object += 1
@@ -193,7 +212,16 @@ class _Lowering:
         sizes.append(self.code.number(0) if shared is None else self.code.wide(self.values[shared]))
         words = [self._parameter(operand) for operand in launch.kernelOperands]
         number = self._next("launch")
-        self.code.call("fusion_launch", number, *sizes, len(words), self.code.words(words))
+        if self.hold and not any(_is_zero(size) for size in grid):
+            self.held.append(_Held(number, self._store_sizes(sizes), words))
+        elif not self.hold:
+            self.code.call("fusion_launch", number, *sizes, len(words), self.code.words(words))
+
+    def _store_sizes(self, sizes: Sequence[ir.Value]) -> int:
+        cells = [self._cell() for _ in sizes]
+        for cell, size in zip(cells, sizes, strict=True):
+            self.code.store(size, cell)
+        return cells[0]
 
     def call(self, op: ir.Operation) -> None:
         """A kernel of the CPU."""
@@ -211,7 +239,7 @@ class _Lowering:
 
     def extern(self, op: ir.Operation) -> None:
         """A library call: what Python does with the objects of its operands."""
-        self._flush()
+        self._start_held()
         operands = [self._library_operand(operand) for operand in op.operands]
         tied = {result: operand for operand, result in fusion.tied_operands(op)}
         results: list[int] = []
@@ -237,7 +265,7 @@ class _Lowering:
 
     def returned(self, op: ir.Operation) -> None:
         """The list of the results; all other objects go."""
-        self._flush()
+        self._start_held()
         words = [self._library_operand(operand) for operand in op.operands]
         self.code.finish(self.n_objects, words)
 
@@ -268,6 +296,14 @@ def element_bytes(element: ir.Type) -> int:
         return 2 * element_bytes(ir.ComplexType(element).element_type)
     bits = 64 if isinstance(element, ir.IndexType) else element.width  # pyright: ignore[reportAttributeAccessIssue]
     return max(bits // 8, 1)
+
+
+def _is_zero(size: ir.Value) -> bool:
+    """Whether a size is known to be 0: a launch without blocks is none."""
+    owner = size.owner
+    if not isinstance(owner, ir.Operation) or owner.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(owner.attributes["value"]).value == 0
 
 
 def _count_objects(block: ir.Block) -> int:

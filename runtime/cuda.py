@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -22,7 +21,7 @@ from . import pytorch
 from .cubin import LinkingDriver, cubin_of
 from .disk_cache import DiskCache
 from .image import Entry, Image
-from .launch import Argument, Entries, Launch, Launched, Queue
+from .launch import Entries, Launch, Launched, Queue
 from .native import argument_type
 
 LOG_BYTES = 16 * 1024
@@ -57,26 +56,11 @@ class Driver(LinkingDriver, Protocol):
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple: ...  # noqa: N802
     def cuCtxGetCurrent(self) -> tuple: ...  # noqa: N802
     def cuCtxSetCurrent(self, context: Handle) -> tuple: ...  # noqa: N802
-    def cuCtxSynchronize(self) -> tuple: ...  # noqa: N802
     def cuModuleLoadDataEx(  # noqa: N802
         self, image: bytes, count: int, options: list, values: list
     ) -> tuple: ...
     def cuModuleGetFunction(self, module: Handle, name: bytes) -> tuple: ...  # noqa: N802
     def cuFuncSetAttribute(self, function: Handle, attribute: object, value: int) -> tuple: ...  # noqa: N802
-    def cuLaunchKernel(  # noqa: N802
-        self,
-        function: Handle,
-        grid_x: int,
-        grid_y: int,
-        grid_z: int,
-        block_x: int,
-        block_y: int,
-        block_z: int,
-        shared_bytes: int,
-        stream: int,
-        parameters: int,
-        extra: int,
-    ) -> tuple: ...
     def CUDA_KERNEL_NODE_PARAMS(self) -> NodeParameters: ...  # noqa: N802
     def cuGraphCreate(self, flags: int) -> tuple: ...  # noqa: N802
     def cuGraphAddKernelNode(  # noqa: N802
@@ -85,10 +69,6 @@ class Driver(LinkingDriver, Protocol):
     def cuGraphInstantiate(self, graph: Handle, flags: int) -> tuple: ...  # noqa: N802
     def cuGraphDestroy(self, graph: Handle) -> tuple: ...  # noqa: N802
     def cuGraphExecDestroy(self, executable: Handle) -> tuple: ...  # noqa: N802
-    def cuGraphExecKernelNodeSetParams(  # noqa: N802
-        self, executable: Handle, node: Handle, parameters: NodeParameters
-    ) -> tuple: ...
-    def cuGraphLaunch(self, executable: Handle, stream: int) -> tuple: ...  # noqa: N802
     def cuGetErrorName(self, status: object) -> tuple: ...  # noqa: N802
     def cuGetErrorString(self, status: object) -> tuple: ...  # noqa: N802
 
@@ -100,51 +80,25 @@ class CudaLauncher:
     """
 
     device_type = "cuda"
-    finish = None
+    holds = False
+    allocate = None
 
     def __init__(
         self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None, disk: DiskCache | None = None
     ) -> None:
         """`disk` is where the driver's translations of PTX are kept."""
         self._entry_points: Entries | None = None
+        self._stretches: list[object] = []
         self._entries = code if isinstance(code, Mapping) else _EveryName(Image(code))
         self._driver = driver
         self._disk = disk
         self.synchronizes = os.environ.get("MLIR_FUSION_SYNC", "0") not in ("", "0")
-        self._seen = threading.local()
-
-    allocate = None
 
     def queue(self, device: torch.device) -> Queue:
         """PyTorch's current stream; also gives a thread that has not used CUDA yet its context."""
         index = device.index if device.index is not None else torch.cuda.current_device()
-        if not getattr(self._seen, "context", False):
-            self._bind_context(index)
+        self._bind_context(index)
         return Queue(index, torch._C._cuda_getCurrentRawStream(index))
-
-    def is_capturing(self) -> bool:
-        """Whether PyTorch's current stream records a graph of the caller's."""
-        return torch.cuda.is_current_stream_capturing()
-
-    def prepare(self, launch: Launch) -> Launched:
-        """Packs the arguments' places; the function itself is looked up on each device's first launch."""
-        functions: dict[int, Handle] = {}
-        packs = Packs(launch)
-        driver = self.loaded_driver()
-        start, configuration = driver.cuLaunchKernel, (*launch.grid, *launch.block, launch.shared_bytes)
-
-        def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
-            function = functions.get(queue.device)
-            if function is None:
-                function = functions[queue.device] = driver.CUfunction(self.function(launch, queue.device))
-            parameters = packs.fill(arguments)
-            (status,) = start(function, *configuration, queue.stream, parameters, 0)
-            if int(status):
-                raise RuntimeError(self._message(status, f"launching {launch}"))
-            if self.synchronizes:
-                self.call(f"running {launch}", *driver.cuCtxSynchronize())
-
-        return launched
 
     @property
     def entries(self) -> Entries | None:
@@ -154,12 +108,22 @@ class CudaLauncher:
             self._entry_points = find_entries(self.synchronizes)
         return self._entry_points
 
-    def failure(self, launch: Launch, status: int) -> Exception:
-        """What the driver says of a launch, or, below 0, of a kernel that was waited for."""
-        return RuntimeError(self._message(abs(status), f"{'launching' if status > 0 else 'running'} {launch}"))
+    def failure(self, doing: str, what: str, status: int) -> Exception:
+        """What the driver says."""
+        return RuntimeError(self._message(self.loaded_driver().CUresult(status), f"{doing} {what}"))
+
+    def stretch(self, launches: Sequence[Launch], device: int) -> int:
+        """Kernels are launched one by one."""
+        raise NotImplementedError(launches)
+
+    def prepare(self, launch: Launch) -> Launched:
+        """Native code launches kernels itself."""
+        raise NotImplementedError(launch)
 
     def function(self, launch: Launch, device: int) -> int:
         """The driver's handle of a kernel, which is loaded on this device if it is not yet."""
+        for parameter in launch.parameters:
+            argument_type(parameter)
         driver, entry = self.loaded_driver(), self._entries[launch.kernel]
         module = self._module(entry.image, device)
         what = f"looking up {launch}"
@@ -202,7 +166,6 @@ class CudaLauncher:
         if not int(current):  # pyright: ignore[reportArgumentType]
             (context,) = self.call("taking the context", *driver.cuDevicePrimaryCtxRetain(device))
             self.call("binding the context", *driver.cuCtxSetCurrent(context))
-        self._seen.context = True
 
     def loaded_driver(self) -> Driver:
         """The driver, started."""
@@ -219,7 +182,6 @@ class CudaLauncher:
 
     def _message(self, status: object, what: str) -> str:
         driver = self.loaded_driver()
-        status = driver.CUresult(status)
         (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
         return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
 
@@ -235,29 +197,6 @@ class _EveryName(dict[str, Entry]):
         return Entry(self._image, name)
 
 
-class Packs:
-    """Memory for a launch's arguments, one for each thread: cuLaunchKernel reads it before it returns."""
-
-    def __init__(self, launch: Launch) -> None:
-        self._types = [argument_type(parameter) for parameter in launch.parameters]
-        self._local = threading.local()
-
-    def fill(self, arguments: Sequence[Argument]) -> int:
-        """The address of the array of pointers to the arguments."""
-        pack = getattr(self._local, "pack", None)
-        if pack is None:
-            pack = self._local.pack = self._make()
-        cells, _, address = pack
-        for cell, argument in zip(cells, arguments, strict=True):
-            cell.value = argument
-        return address
-
-    def _make(self) -> tuple[list, ctypes.Array, int]:
-        cells = [kind() for kind in self._types]
-        pointers = (ctypes.c_void_p * max(len(cells), 1))(*(ctypes.addressof(cell) for cell in cells))
-        return cells, pointers, ctypes.addressof(pointers)
-
-
 def find_entries(synchronizes: bool) -> Entries:
     """Where the driver and PyTorch have what native code calls; RuntimeError names what is missing."""
     driver, torch_cuda = ctypes.CDLL(LIBRARY), pytorch.torch_library("libtorch_cuda.so")
@@ -266,6 +205,9 @@ def find_entries(synchronizes: bool) -> Entries:
         pytorch.address_of(driver, "cuCtxGetCurrent"),
         pytorch.address_of(torch_cuda, "aoti_torch_get_current_cuda_stream"),
         pytorch.address_of(driver, "cuCtxSynchronize") if synchronizes else 0,
+        pytorch.address_of(driver, "cuGraphExecKernelNodeSetParams_v2"),
+        pytorch.address_of(driver, "cuGraphLaunch"),
+        pytorch.address_of(driver, "cuStreamIsCapturing"),
     )
 
 

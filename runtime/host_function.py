@@ -95,6 +95,8 @@ class HostFunction:
     constants: list[torch.Tensor] = field(default_factory=list)
     libraries: list[Library] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    stretches: list[list[Launch]] = field(default_factory=list)
+    """Two or more launches with no library call between them."""
     results: list[Result] = field(default_factory=list)
     written_arguments: list[int] = field(default_factory=list)
     """The arguments that a library call writes."""
@@ -152,6 +154,7 @@ class _Reader:
         self._constants: dict[ir.Value, int | float] = {}
         self._globals = Constants(host)
         self._result_dtypes = result_dtypes
+        self._stretch: list[Launch] = []
 
     def read(self, op: ir.Operation) -> None:
         """Notes what belongs to an operation."""
@@ -226,6 +229,8 @@ class _Reader:
         parameters = tuple(str(operand.type) for operand in operands)
         launch = Launch(parameters=parameters, **configuration)  # pyright: ignore[reportArgumentType]
         self.found.launches.append(launch)
+        if 0 not in launch.grid:
+            self._stretch.append(launch)
         for operand in operands:
             place = self.places.get(operand)
             if place is not None and place.allocation is not None and place.allocation.first_user is None:
@@ -236,7 +241,13 @@ class _Reader:
             raise ValueError(f"{op.location}: the host program needs launch sizes that are constants")
         return int(self._constants[value])
 
+    def _end_stretch(self) -> None:
+        if len(self._stretch) > 1:
+            self.found.stretches.append(self._stretch)
+        self._stretch = []
+
     def extern(self, op: ir.Operation) -> None:
+        self._end_stretch()
         name = ir.StringAttr(op.attributes["op"]).value
         tied = {result: operand for operand, result in fusion.tied_operands(op)}
         operands = self._library_operands(op)
@@ -269,6 +280,7 @@ class _Reader:
         return Operand(place.view, dtype_of(value.type.element_type) if place.allocation else None)
 
     def returned(self, op: ir.Operation) -> None:
+        self._end_stretch()
         values = list(op.operands)
         pairs = zip(values, self._result_dtypes, strict=True)
         self.found.results = [self._result(values.index(value), value, dtype) for value, dtype in pairs]

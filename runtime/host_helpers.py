@@ -1,7 +1,7 @@
 """What the code of host functions calls, in LLVM IR: `fusion_*`, on a frame (passes/fusion_host_to_llvm.py).
 
     frame      0 program   1 status   2 device   3 stream   4 on this device   5 inputs   6 gradients were on   7 -
-    program    see `PROGRAM`; on a device: 0 functions or kernels by launch, 1 constants
+    program    see `PROGRAM`; on a device: 0 functions or kernels by launch, 1 constants, 2 stretches
     argument   see `ARGUMENT`; its sizes are those expected, negative where any will do; no strides: row-major
 
 All are words of 64 bits. A status of 0 is that all is well. 1: a Python exception is set; 2: something about the
@@ -18,10 +18,15 @@ from __future__ import annotations
 PROGRAM = (
     *("n_arguments", "arguments", "device_type", "allocations", "libraries", "launchers", "devices"),
     *("on_failure", "on_allocation", "without_gradients", "launch", "current_stream", "current_context"),
-    *("synchronize", "tensor_offset", "tensor_type", "flush"),
+    *("synchronize", "update", "launch_graph", "is_capturing", "on_stretch", "tensor_offset", "tensor_type"),
 )
-"""The words of a program. `launchers`: Python functions, one a launch; 0 where kernels are native. `flush` starts what
-they hold back."""
+"""The words of a program. `launchers`: Python functions, one a launch; 0 where kernels are native."""
+SIZES = 7
+"""Of a launch: grid, block, and bytes of shared memory."""
+STRETCH = ("busy", "executable", "nodes", "parameters", "known")
+"""The words of kernels that start at once. What is known: of each the 7 sizes, then its cells."""
+LAUNCHING, RUNNING, UPDATING, STARTING = range(4)
+"""What was being done when the driver refused."""
 ARGUMENT = ("kind", "dtype", "is_anywhere", "rank", "sizes", "strides", "offset_bytes", "unused")
 TENSOR, INTEGER, FLOAT32, FLOAT64 = range(4)
 """Kinds of arguments."""
@@ -457,16 +462,17 @@ kept:
   ret i1 true
 }
 
-; Calls a Python function with one or two numbers
-define internal ptr @call_with(ptr %function, i64 %count, i64 %one, i64 %other) {
-  %list = alloca [2 x ptr]
+; Calls a Python function with one to three numbers
+define internal ptr @call_with(ptr %function, i64 %count, i64 %one, i64 %two, i64 %three) {
+  %list = alloca [3 x ptr]
   %first = call ptr @PyLong_FromLongLong(i64 %one)
-  %second = call ptr @PyLong_FromLongLong(i64 %other)
+  %second = call ptr @PyLong_FromLongLong(i64 %two)
+  %third = call ptr @PyLong_FromLongLong(i64 %three)
   call void @set_pointer(ptr %list, i64 0, ptr %first)
   call void @set_pointer(ptr %list, i64 1, ptr %second)
+  call void @set_pointer(ptr %list, i64 2, ptr %third)
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %list, i64 %count, ptr null)
-  call void @Py_DecRef(ptr %first)
-  call void @Py_DecRef(ptr %second)
+  call void @drop_all(ptr %list, i64 3)
   ret ptr %result
 }
 
@@ -486,7 +492,7 @@ try:
 again:
   call void @PyErr_Clear()
   %retry = call ptr @get_pointer(ptr %program, i64 {on_allocation})
-  %second = call ptr @call_with(ptr %retry, i64 1, i64 %number, i64 0)
+  %second = call ptr @call_with(ptr %retry, i64 1, i64 %number, i64 0, i64 0)
   br label %made
 made:
   %object = phi ptr [ %tensor, %try ], [ %second, %again ]
@@ -553,10 +559,11 @@ define void @fusion_release(ptr %frame, i64 %word) {
   ret void
 }
 
-define internal void @fail(ptr %frame, i64 %status, i64 %number) {
+; Python raises what the status of a launch, or of what else was done for it, means
+define internal void @fail(ptr %frame, i64 %status, i64 %number, i64 %doing) {
   %program = call ptr @get_pointer(ptr %frame, i64 0)
   %function = call ptr @get_pointer(ptr %program, i64 {on_failure})
-  %nothing = call ptr @call_with(ptr %function, i64 2, i64 %status, i64 %number)
+  %nothing = call ptr @call_with(ptr %function, i64 3, i64 %status, i64 %number, i64 %doing)
   call void @Py_DecRef(ptr %nothing)
   call void @set(ptr %frame, i64 1, i64 1)
   ret void
@@ -623,16 +630,16 @@ native:
   br i1 %is_waited_for, label %wait, label %done
 wait:
   %waited = call i32 %synchronize()
-  %negative = sub i32 0, %waited
   br label %done
 done:
-  %status = phi i32 [ %launched, %native ], [ %negative, %wait ]
+  %status = phi i32 [ %launched, %native ], [ %waited, %wait ]
+  %doing = phi i64 [ {LAUNCHING}, %native ], [ {RUNNING}, %wait ]
   call void @PyEval_RestoreThread(ptr %thread)
   %has_failed = icmp ne i32 %status, 0
   br i1 %has_failed, label %failed, label %end
 failed:
   %wide = sext i32 %status to i64
-  call void @fail(ptr %frame, i64 %wide, i64 %number)
+  call void @fail(ptr %frame, i64 %wide, i64 %number, i64 %doing)
   ret void
 end:
   ret void
@@ -663,7 +670,7 @@ native:
   br i1 %has_failed, label %failed, label %end
 failed:
   %wide = sext i32 %status to i64
-  call void @fail(ptr %frame, i64 %wide, i64 %number)
+  call void @fail(ptr %frame, i64 %wide, i64 %number, i64 {RUNNING})
   ret void
 end:
   ret void
@@ -767,24 +774,240 @@ end:
   ret void
 }
 
-; Starts what was held back
-define void @fusion_flush(ptr %frame) {
+; Starts several kernels of a GPU at once: the plan has a number, the word of the first of 7 sizes, a count, and as many
+; words, for each. They are nodes of an executable graph, which is told of the sizes and cells that are not as last
+; time. While another thread uses it, or the caller records a graph, they are launched one after the other
+define void @fusion_start(ptr %frame, i64 %number, i64 %count, ptr %plan) {
   %is_well = call i1 @is_well(ptr %frame)
-  br i1 %is_well, label %flush, label %end
-flush:
+  br i1 %is_well, label %find, label %end
+find:
   %program = call ptr @get_pointer(ptr %frame, i64 0)
-  %function = call ptr @get_pointer(ptr %program, i64 {flush})
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr null, i64 0, ptr null)
-  %has_failed = icmp eq ptr %result, null
-  br i1 %has_failed, label %failed, label %started
+  %is_alone = call i1 @is_alone(ptr %frame, ptr %program, i64 %count, ptr %plan)
+  br i1 %is_alone, label %one_by_one, label %look
+look:
+  %here = call ptr @get_pointer(ptr %frame, i64 4)
+  %stretches = call ptr @get_pointer(ptr %here, i64 2)
+  %known = call ptr @get_pointer(ptr %stretches, i64 %number)
+  %is_new = icmp eq ptr %known, null
+  br i1 %is_new, label %build, label %ready
+build:
+  %device = call i64 @get(ptr %frame, i64 2)
+  %builds = call ptr @get_pointer(ptr %program, i64 {on_stretch})
+  %nothing = call ptr @call_with(ptr %builds, i64 2, i64 %device, i64 %number, i64 0)
+  %has_failed = icmp eq ptr %nothing, null
+  br i1 %has_failed, label %failed, label %built
 failed:
   call void @set(ptr %frame, i64 1, i64 1)
   ret void
-started:
-  call void @Py_DecRef(ptr %result)
+built:
+  call void @Py_DecRef(ptr %nothing)
+  br label %ready
+ready:
+  %stretch = call ptr @get_pointer(ptr %stretches, i64 %number)
+  %busy = call i64 @get(ptr %stretch, i64 {busy})
+  %is_busy = icmp ne i64 %busy, 0
+  br i1 %is_busy, label %one_by_one, label %graph
+graph:
+  call void @set(ptr %stretch, i64 {busy}, i64 1)
+  call void @launch_graph(ptr %frame, ptr %program, ptr %stretch, i64 %number, i64 %count, ptr %plan)
+  call void @set(ptr %stretch, i64 {busy}, i64 0)
+  ret void
+one_by_one:
+  call void @launch_all(ptr %frame, i64 %count, ptr %plan)
   ret void
 end:
   ret void
+}
+
+; Whether kernels have to be launched one by one: each is waited for, or recorded, or one has no blocks
+define internal i1 @is_alone(ptr %frame, ptr %program, i64 %count, ptr %plan) {
+entry:
+  %recording = alloca i64
+  %synchronize = call ptr @get_pointer(ptr %program, i64 {synchronize})
+  %waits = icmp ne ptr %synchronize, null
+  br i1 %waits, label %yes, label %ask
+ask:
+  store i64 0, ptr %recording
+  %is_capturing = call ptr @get_pointer(ptr %program, i64 {is_capturing})
+  %stream = call ptr @get_pointer(ptr %frame, i64 3)
+  call i32 %is_capturing(ptr %stream, ptr %recording)
+  %mode = load i32, ptr %recording
+  %is_recorded = icmp ne i32 %mode, 0
+  br i1 %is_recorded, label %yes, label %loop
+loop:
+  %i = phi i64 [ 0, %ask ], [ %after, %check ]
+  %entry_now = phi ptr [ %plan, %ask ], [ %following, %check ]
+  %is_end = icmp eq i64 %i, %count
+  br i1 %is_end, label %no, label %check
+check:
+  %size_word = call i64 @get(ptr %entry_now, i64 1)
+  %sizes = getelementptr i64, ptr %frame, i64 %size_word
+  %gx = call i64 @get(ptr %sizes, i64 0)
+  %gy = call i64 @get(ptr %sizes, i64 1)
+  %gz = call i64 @get(ptr %sizes, i64 2)
+  %gxy = mul i64 %gx, %gy
+  %blocks = mul i64 %gxy, %gz
+  %following = call ptr @next_entry(ptr %entry_now)
+  %after = add i64 %i, 1
+  %is_empty = icmp eq i64 %blocks, 0
+  br i1 %is_empty, label %yes, label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal ptr @next_entry(ptr %entry) {
+  %cells = call i64 @get(ptr %entry, i64 2)
+  %length = add i64 %cells, 3
+  %next = getelementptr i64, ptr %entry, i64 %length
+  ret ptr %next
+}
+
+define internal void @launch_all(ptr %frame, i64 %count, ptr %plan) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %after, %step ]
+  %one = phi ptr [ %plan, %entry ], [ %following, %step ]
+  %is_end = icmp eq i64 %i, %count
+  br i1 %is_end, label %end, label %step
+step:
+  %number = call i64 @get(ptr %one, i64 0)
+  %size_word = call i64 @get(ptr %one, i64 1)
+  %cells = call i64 @get(ptr %one, i64 2)
+  %words = getelementptr i64, ptr %one, i64 3
+  %sizes = getelementptr i64, ptr %frame, i64 %size_word
+  %gx = call i64 @get(ptr %sizes, i64 0)
+  %gy = call i64 @get(ptr %sizes, i64 1)
+  %gz = call i64 @get(ptr %sizes, i64 2)
+  %bx = call i64 @get(ptr %sizes, i64 3)
+  %by = call i64 @get(ptr %sizes, i64 4)
+  %bz = call i64 @get(ptr %sizes, i64 5)
+  %shared = call i64 @get(ptr %sizes, i64 6)
+  call void @fusion_launch(ptr %frame, i64 %number, i64 %gx, i64 %gy, i64 %gz,
+                           i64 %bx, i64 %by, i64 %bz, i64 %shared, i64 %cells, ptr %words)
+  %following = call ptr @next_entry(ptr %one)
+  %after = add i64 %i, 1
+  br label %loop
+end:
+  ret void
+}
+
+define internal void @launch_graph(ptr %frame, ptr %program, ptr %stretch, i64 %number, i64 %count, ptr %plan) {
+entry:
+  %executable = call ptr @get_pointer(ptr %stretch, i64 {executable})
+  %all_known = call ptr @get_pointer(ptr %stretch, i64 {known})
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %after, %updated ]
+  %one = phi ptr [ %plan, %entry ], [ %following, %updated ]
+  %known = phi ptr [ %all_known, %entry ], [ %known_next, %updated ]
+  %is_end = icmp eq i64 %i, %count
+  br i1 %is_end, label %launch, label %step
+step:
+  %differs = call i1 @note(ptr %frame, ptr %one, ptr %known)
+  br i1 %differs, label %update, label %updated
+update:
+  %status = call i32 @update(ptr %program, ptr %stretch, i64 %i, ptr %known)
+  %is_updated = icmp eq i32 %status, 0
+  br i1 %is_updated, label %updated, label %not_updated
+not_updated:
+  %which = call i64 @get(ptr %one, i64 0)
+  %wide = sext i32 %status to i64
+  call void @fail(ptr %frame, i64 %wide, i64 %which, i64 {UPDATING})
+  ret void
+updated:
+  %cells = call i64 @get(ptr %one, i64 2)
+  %length = add i64 %cells, 7
+  %known_next = getelementptr i64, ptr %known, i64 %length
+  %following = call ptr @next_entry(ptr %one)
+  %after = add i64 %i, 1
+  br label %loop
+launch:
+  %stream = call ptr @get_pointer(ptr %frame, i64 3)
+  %start = call ptr @get_pointer(ptr %program, i64 {launch_graph})
+  %thread = call ptr @PyEval_SaveThread()
+  %outcome = call i32 %start(ptr %executable, ptr %stream)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %is_launched = icmp eq i32 %outcome, 0
+  br i1 %is_launched, label %end, label %failed
+failed:
+  %wide_outcome = sext i32 %outcome to i64
+  call void @fail(ptr %frame, i64 %wide_outcome, i64 %number, i64 {STARTING})
+  ret void
+end:
+  ret void
+}
+
+; Copies a launch's sizes and cells to what is known of it; whether anything was different
+define internal i1 @note(ptr %frame, ptr %one, ptr %known) {
+entry:
+  %size_word = call i64 @get(ptr %one, i64 1)
+  %cells = call i64 @get(ptr %one, i64 2)
+  %words = getelementptr i64, ptr %one, i64 3
+  %total = add i64 %cells, 7
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %after, %compare ]
+  %differs = phi i1 [ false, %entry ], [ %differs_now, %compare ]
+  %is_end = icmp eq i64 %i, %total
+  br i1 %is_end, label %end, label %step
+step:
+  %is_size = icmp ult i64 %i, 7
+  br i1 %is_size, label %size, label %cell
+size:
+  %place = add i64 %size_word, %i
+  br label %compare
+cell:
+  %index = sub i64 %i, 7
+  %listed = call i64 @get(ptr %words, i64 %index)
+  br label %compare
+compare:
+  %word = phi i64 [ %place, %size ], [ %listed, %cell ]
+  %value = call i64 @get(ptr %frame, i64 %word)
+  %before = call i64 @get(ptr %known, i64 %i)
+  call void @set(ptr %known, i64 %i, i64 %value)
+  %is_other = icmp ne i64 %value, %before
+  %differs_now = or i1 %differs, %is_other
+  %after = add i64 %i, 1
+  br label %loop
+end:
+  ret i1 %differs
+}
+
+; Tells the executable what is known of a launch. Its node's parameters point at the cells that are known; the sizes are
+; 32-bit numbers behind the function. Where the driver refuses, nothing is known any more
+define internal i32 @update(ptr %program, ptr %stretch, i64 %number, ptr %known) {
+entry:
+  %executable = call ptr @get_pointer(ptr %stretch, i64 {executable})
+  %nodes = call ptr @get_pointer(ptr %stretch, i64 {nodes})
+  %node = call ptr @get_pointer(ptr %nodes, i64 %number)
+  %lists = call ptr @get_pointer(ptr %stretch, i64 {parameters})
+  %parameters = call ptr @get_pointer(ptr %lists, i64 %number)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %after, %step ]
+  %is_end = icmp eq i64 %i, 7
+  br i1 %is_end, label %tell, label %step
+step:
+  %size = call i64 @get(ptr %known, i64 %i)
+  %narrow = trunc i64 %size to i32
+  %field = add i64 %i, 2
+  %place = getelementptr i32, ptr %parameters, i64 %field
+  store i32 %narrow, ptr %place
+  %after = add i64 %i, 1
+  br label %loop
+tell:
+  %function = call ptr @get_pointer(ptr %program, i64 {update})
+  %status = call i32 %function(ptr %executable, ptr %node, ptr %parameters)
+  %is_told = icmp eq i32 %status, 0
+  br i1 %is_told, label %end, label %refused
+refused:
+  call void @set(ptr %known, i64 0, i64 -1)
+  br label %end
+end:
+  ret i32 %status
 }
 
 ; Ends a call: a list of results, None where nothing was done, null where an exception is set
@@ -830,9 +1053,10 @@ drop:
 
 def helpers() -> str:
     """The helpers, with the numbers of the words they read in place."""
-    numbers = {name: number for words in (PROGRAM, ARGUMENT) for number, name in enumerate(words)}
+    numbers = {name: number for words in (PROGRAM, ARGUMENT, STRETCH) for number, name in enumerate(words)}
     kinds = {"TENSOR": TENSOR, "INTEGER": INTEGER, "FLOAT32": FLOAT32, "FLOAT64": FLOAT64}
+    doing = {"LAUNCHING": LAUNCHING, "RUNNING": RUNNING, "UPDATING": UPDATING, "STARTING": STARTING}
     text = HELPERS
-    for name, number in {**numbers, **kinds}.items():
+    for name, number in {**numbers, **kinds, **doing}.items():
         text = text.replace("{" + name + "}", str(number))
     return text

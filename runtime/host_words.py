@@ -12,10 +12,11 @@ import torch
 from . import pytorch
 from .arguments import ScalarArgument, TensorArgument
 from .host_function import Allocation, HostFunction, Library
-from .host_helpers import ARGUMENT, FLOAT32, FLOAT64, INTEGER, TENSOR
+from .host_helpers import ARGUMENT, FLOAT32, FLOAT64, INTEGER, LAUNCHING, RUNNING, STARTING, TENSOR, UPDATING
 from .launch import Argument, Launch, Launcher
 from .library_results import settle
 
+DOING = {LAUNCHING: "launching", RUNNING: "running", UPDATING: "updating", STARTING: "launching"}
 KINDS = {"f32": FLOAT32, "f64": FLOAT64}
 FORMATS = {"f32": "f", "f64": "d"}
 
@@ -45,7 +46,7 @@ class Memory:
 
 
 def program_words(function: HostFunction, launcher: Launcher, memory: Memory) -> dict[str, int]:
-    """What native code reads of a program, by name, but for its devices."""
+    """What native code reads of a program, by name, but for its devices and stretches."""
     entries = launcher.entries
     launchers = [] if entries else [_in_python(launcher, launch) for launch in function.launches]
     allocations = [part for one in function.allocations for part in _allocation(one, launcher)]
@@ -58,12 +59,14 @@ def program_words(function: HostFunction, launcher: Launcher, memory: Memory) ->
         "launchers": memory.objects(launchers),
         "on_failure": memory.object(_failing(function, launcher)),
         "on_allocation": memory.object(_allocating(function, launcher)),
-        "flush": memory.object(launcher.finish) if launcher.finish else 0,
         "without_gradients": int(bool(function.libraries)),
         "launch": entries.launch if entries else 0,
         "current_stream": entries.current_stream if entries else 0,
         "current_context": entries.current_context if entries else 0,
         "synchronize": entries.synchronize if entries else 0,
+        "update": entries.update if entries else 0,
+        "launch_graph": entries.launch_graph if entries else 0,
+        "is_capturing": entries.is_capturing if entries else 0,
         "tensor_offset": tensor_offset(),
         "tensor_type": id(torch.Tensor),
     }
@@ -123,11 +126,15 @@ def _allocating(function: HostFunction, launcher: Launcher) -> Callable[[int], t
     return allocate
 
 
-def _failing(function: HostFunction, launcher: Launcher) -> Callable[[int, int], None]:
-    """Raises for a launch that failed with a status."""
+def _failing(function: HostFunction, launcher: Launcher) -> Callable[[int, int, int], None]:
+    """Raises for a status, the number of a launch (or a stretch), and what was being done."""
 
-    def fail(status: int, number: int) -> None:
-        raise launcher.failure(function.launches[number], status)
+    def fail(status: int, number: int, doing: int) -> None:
+        if doing == STARTING:
+            what = f"{len(function.stretches[number])} kernels at once, the first being {function.stretches[number][0]}"
+        else:
+            what = str(function.launches[number])
+        raise launcher.failure(DOING[doing], what, status)
 
     return fail
 

@@ -50,6 +50,12 @@ class Entries:
     """PyTorch's aoti_torch_get_current_cuda_stream."""
     synchronize: int = 0
     """The driver's cuCtxSynchronize, where every launch is waited for."""
+    update: int = 0
+    """The driver's cuGraphExecKernelNodeSetParams."""
+    launch_graph: int = 0
+    """The driver's cuGraphLaunch."""
+    is_capturing: int = 0
+    """The driver's cuStreamIsCapturing."""
 
 
 class Launcher(Protocol):
@@ -64,8 +70,8 @@ class Launcher(Protocol):
         ...
 
     @property
-    def finish(self) -> Callable[[], None] | None:
-        """Starts what was held back; None where every launch starts at once."""
+    def holds(self) -> bool:
+        """Whether kernels with no library call between them start at once; only where there are entries."""
         ...
 
     @property
@@ -83,8 +89,12 @@ class Launcher(Protocol):
         """What native code launches: a driver's handle, or an address."""
         ...
 
-    def failure(self, launch: Launch, status: int) -> Exception:
-        """What is raised where native code's launch returned a status that is not 0; below 0, it ended with it."""
+    def stretch(self, launches: Sequence[Launch], device: int) -> int:
+        """Makes what starts these at once: the address of its words (host_helpers.STRETCH), good as long as this."""
+        ...
+
+    def failure(self, doing: str, what: str, status: int) -> Exception:
+        """What is raised for a status that is not 0: of a kernel of the CPU, or of the driver while doing something."""
         ...
 
     def prepare(self, launch: Launch) -> Launched:

@@ -7,6 +7,7 @@ It returns nothing, or, if it checks indices, an int that is not 0 where one was
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -40,7 +41,7 @@ class NativeLauncher:
 
     device_type = "cpu"
     entries = Entries()
-    finish = None
+    holds = False
     allocate = None
 
     def __init__(self, code: NativeCode) -> None:
@@ -56,9 +57,13 @@ class NativeLauncher:
             argument_type(parameter)
         return self._code.address(launch.kernel)
 
-    def failure(self, launch: Launch, status: int) -> Exception:
+    def stretch(self, launches: Sequence[Launch], device: int) -> int:
+        """A processor starts one kernel after the other."""
+        raise NotImplementedError(launches)
+
+    def failure(self, doing: str, what: str, status: int) -> Exception:
         """A kernel that checks indices says that one was out of range."""
-        return IndexError(f"index out of range in {launch}")
+        return IndexError(f"index out of range in {what}")
 
     def prepare(self, launch: Launch) -> Launched:
         """Native code calls kernels itself."""

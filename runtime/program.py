@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -50,7 +50,10 @@ class Program:
         self._function, self._launcher, self._code = function, launcher, code
         self._memory = Memory()
         self._devices = (ctypes.c_int64 * MOST_DEVICES)()
-        values = program_words(function, launcher, self._memory) | {"devices": ctypes.addressof(self._devices)}
+        self._stretches: dict[int, ctypes.Array] = {}
+        adding = self._memory.object(_adding(function, launcher, self._stretches))
+        own = {"devices": ctypes.addressof(self._devices), "on_stretch": adding}
+        values = program_words(function, launcher, self._memory) | own
         words = self._memory.words([values[name] for name in PROGRAM])
         self._definition = pytorch.method_definition("call", code.address("main"))
         self._native = pytorch.native_method(self._definition, words)
@@ -122,7 +125,20 @@ class Program:
             return
         functions = [self._launcher.function(launch, number) for launch in self._function.launches] if entries else []
         constants = self._memory.objects([constant.to(device) for constant in self._function.constants])
-        self._devices[number] = self._memory.words([self._memory.words(functions), constants])
+        self._stretches[number] = (ctypes.c_int64 * len(self._function.stretches))()
+        places = self._memory.words(functions), constants, ctypes.addressof(self._stretches[number])
+        self._devices[number] = self._memory.words(places)
+
+
+def _adding(
+    function: HostFunction, launcher: Launcher, stretches: Mapping[int, ctypes.Array]
+) -> Callable[[int, int], None]:
+    """Makes what starts several kernels at once, at their first call on a device."""
+
+    def add(device: int, number: int) -> None:
+        stretches[device][number] = launcher.stretch(function.stretches[number], device)
+
+    return add
 
 
 def _repairs(function: HostFunction) -> dict[int, tuple[int, Callable[[Value], Value]]]:

@@ -27,7 +27,7 @@ class SimtLauncher:
 
     device_type = "cpu"
     entries = None
-    finish = None
+    holds = False
 
     def __init__(self, functions: Mapping[str, ir.Operation]) -> None:
         self._functions = functions
@@ -55,9 +55,13 @@ class SimtLauncher:
         """Nothing runs natively."""
         raise NotImplementedError(launch)
 
-    def failure(self, launch: Launch, status: int) -> Exception:
+    def stretch(self, launches: Sequence[Launch], device: int) -> int:
+        """Nothing starts at once."""
+        raise NotImplementedError(launches)
+
+    def failure(self, doing: str, what: str, status: int) -> Exception:
         """Kernels raise their errors themselves."""
-        return NotImplementedError(launch)
+        return NotImplementedError(f"{doing} {what}: {status}")
 
     def prepare(self, launch: Launch) -> Launched:
         """Makes the kernel's steps, once."""

@@ -35,17 +35,19 @@
 // CHECK:         @words_1(dense<[14, 12]> : tensor<2xi64>)
 // CHECK:         @words_2(dense<9> : tensor<1xi64>)
 
-// Held back, launches start at the end, and only then is what they use released.
+// Held back, launches start at once, and only then is what they use released. The plan has a number, the first of the
+// cells with the sizes, and the cells, for each.
 
 // HOLD-LABEL:  func.func @main
-// HOLD:          call @fusion_launch
+// HOLD:          %[[FRAME:.*]] = llvm.alloca
+// HOLD-NOT:      fusion_launch
 // HOLD-NOT:      fusion_release
-// HOLD:          call @fusion_launch
-// HOLD-NOT:      fusion_release
-// HOLD:          call @fusion_flush
+// HOLD:          %[[PLAN:.*]] = llvm.mlir.addressof @words_0
+// HOLD:          call @fusion_start(%[[FRAME]], %{{.*}}, %{{.*}}, %[[PLAN]])
 // HOLD:          call @fusion_release
 // HOLD:          call @fusion_release
 // HOLD:          call @fusion_finish
+// HOLD:          @words_0(dense<[0, 15, 2, 11, 14, 1, 22, 2, 14, 12]>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @relu(%a: memref<16xf32>, %b: memref<16xf32>) kernel { gpu.return }

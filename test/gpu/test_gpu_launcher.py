@@ -1,11 +1,20 @@
 """The CUDA launcher on a real driver, with PTX written by hand."""
 
+import contextlib
+import os
+import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
+from mlir_fusion.dialects import fusion
+from mlir_fusion.dialects.mlir import ir
+from mlir_fusion.driver.programs import make_program
 from mlir_fusion.runtime.cuda import CudaLauncher
-from mlir_fusion.runtime.launch import Launch, Queue
+from mlir_fusion.runtime.program import Program
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -30,47 +39,60 @@ END:
 }
 """
 COUNT = 100_000
-LAUNCH = Launch("add", (f"memref<{COUNT}xf32>", f"memref<{COUNT}xf32>", "f32", "index"), (391, 1, 1), (256, 1, 1))
+HOST = """
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @add(%a: memref<100000xf32>, %b: memref<100000xf32>, %c: f32, %d: index) kernel { gpu.return }
+  }
+  func.func @main(%x: memref<100000xf32>, %amount: f32) -> memref<100000xf32> {
+    %y = memref.alloc() : memref<100000xf32>
+    %n = arith.constant 100000 : index
+    %one = arith.constant 1 : index
+    %blocks = arith.constant 391 : index
+    %threads = arith.constant THREADS : index
+    %shared = arith.constant SHARED : i32
+    gpu.launch_func @kernels::@add blocks in (%blocks, %one, %one) threads in (%threads, %one, %one)
+        dynamic_shared_memory_size %shared
+        args(%x : memref<100000xf32>, %y : memref<100000xf32>, %amount : f32, %n : index)
+    return %y : memref<100000xf32>
+  }
+}
+"""
 
 
-def add(launcher: CudaLauncher, source: torch.Tensor, amount: float, launch: Launch = LAUNCH) -> torch.Tensor:
-    target = torch.empty_like(source)
-    queue = launcher.queue(source.device)
-    launcher.prepare(launch)(queue, [source.data_ptr(), target.data_ptr(), amount, COUNT])
-    return target
+def adds(ptx: str = ADD, threads: int = 256, shared: int = 0) -> Program:
+    """A program that adds a number to a tensor."""
+    with ir.Context() as context, ir.Location.unknown():
+        fusion.load(context)
+        host = ir.Module.parse(HOST.replace("THREADS", str(threads)).replace("SHARED", str(shared)))
+        return make_program(host, CudaLauncher(ptx))
 
 
 def test_a_kernel_runs_after_what_is_on_the_current_stream() -> None:
-    launcher = CudaLauncher(ADD)
-    source = torch.randn(COUNT, device="cuda")
-    assert torch.equal(add(launcher, source, 1.5), source + 1.5)
+    add, source = adds(), torch.randn(COUNT, device="cuda")
+    assert torch.equal(add(source, 1.5)[0], source + 1.5)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         torch.cuda._sleep(10_000_000)
         late = source * 2
-        result = add(launcher, late, -1.0)
-        assert launcher.queue(source.device) == Queue(source.device.index, stream.cuda_stream)
+        (result,) = add(late, -1.0)
     stream.synchronize()
     assert torch.equal(result, source * 2 - 1)
 
 
 def test_much_shared_memory_can_be_had() -> None:
     source = torch.randn(COUNT, device="cuda")
-    greedy = Launch("add", LAUNCH.parameters, LAUNCH.grid, LAUNCH.block, shared_bytes=100_000)
-    assert torch.equal(add(CudaLauncher(ADD), source, 1.0, greedy), source + 1)
+    assert torch.equal(adds(shared=100_000)(source, 1.0)[0], source + 1)
 
 
-def test_threads_share_a_launcher() -> None:
-    launcher = CudaLauncher(ADD)
-    source = torch.randn(COUNT, device="cuda")
-    launched = launcher.prepare(LAUNCH)
-    targets = [torch.empty_like(source) for _ in range(8)]
+def test_threads_share_a_program() -> None:
+    add, source = adds(), torch.randn(COUNT, device="cuda")
+    results: list[torch.Tensor] = [source] * 8
 
     def work(number: int) -> None:
         for _ in range(200):
-            arguments = [source.data_ptr(), targets[number].data_ptr(), float(number), COUNT]
-            launched(launcher.queue(source.device), arguments)
+            (results[number],) = add(source, float(number))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -78,20 +100,74 @@ def test_threads_share_a_launcher() -> None:
     for thread in threads:
         thread.join()
     torch.cuda.synchronize()
-    for number, target in enumerate(targets):
-        assert torch.equal(target, source + float(number))
+    for number, result in enumerate(results):
+        assert torch.equal(result, source + float(number))
+
+
+def test_what_is_on_another_device_or_of_another_kind_is_refused() -> None:
+    add = adds()
+    with pytest.raises(RuntimeError, match="compiled for cuda, called with a tensor on cpu"):
+        add(torch.zeros(COUNT), 1.0)
+    with pytest.raises(RuntimeError, match=r"expected dtype torch\.float32, got torch\.float64"):
+        add(torch.zeros(COUNT, dtype=torch.float64, device="cuda"), 1.0)
 
 
 def test_broken_ptx_is_reported_with_what_the_driver_says() -> None:
-    source = torch.zeros(COUNT, device="cuda")
+    add = adds(ADD.replace("ret;", "rot;"))
     with pytest.raises(RuntimeError, match=r"loading the kernels failed: CUDA_ERROR_INVALID_PTX: .*\n.*line"):
-        add(CudaLauncher(ADD.replace("ret;", "rot;")), source, 1.0)
+        add(torch.zeros(COUNT, device="cuda"), 1.0)
 
 
 def test_an_impossible_launch_names_the_kernel_and_leaves_the_device_usable() -> None:
     source = torch.ones(COUNT, device="cuda")
-    launcher = CudaLauncher(ADD)
-    impossible = Launch("add", LAUNCH.parameters, (1, 1, 1), (4096, 1, 1))
     with pytest.raises(RuntimeError, match=r"launching kernel add .*\(4096, 1, 1\).*CUDA_ERROR_INVALID_VALUE"):
-        add(launcher, source, 1.0, impossible)
-    assert torch.equal(add(launcher, source, 1.0), source + 1)
+        adds(threads=4096)(source, 1.0)
+    assert torch.equal(adds()(source, 1.0)[0], source + 1)
+
+
+def test_synchronising_names_the_kernel_at_fault() -> None:
+    """In a process of its own, for a fault leaves CUDA unusable."""
+    broken = ADD.replace("cvt.u64.u32 %d3, %r3;", "cvt.u64.u32 %d3, %r3; mov.u64 %d0, 64;")
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_gpu_launcher as here, torch
+try:
+    here.adds({broken!r})(torch.zeros(here.COUNT, device="cuda"), 1.0)
+except RuntimeError as error:
+    print(error)
+"""
+    environment = {**os.environ, "MLIR_FUSION_SYNC": "1"}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout
+    assert re.search(r"running kernel add \(grid .* on memref<100000xf32>.* failed: CUDA_ERROR_ILLEGAL_ADDRESS", said)
+
+
+def test_many_calls_leave_memory_and_files_as_they_were() -> None:
+    add, source = adds(), torch.randn(COUNT, device="cuda")
+    add(source, 1.0)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated(), len(os.listdir("/proc/self/fd"))
+    for _ in range(10_000):
+        add(source, 1.0)
+    torch.cuda.synchronize()
+    assert (torch.cuda.memory_allocated(), len(os.listdir("/proc/self/fd"))) == before
+
+
+def test_a_full_card_is_reported_with_the_kernel_and_used_again_afterwards() -> None:
+    add, source = adds(), torch.randn(COUNT, device="cuda")
+    add(source, 1.0)
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info()
+    hogs = [torch.empty(free - 2**21, dtype=torch.int8, device="cuda")]
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            while True:
+                hogs.append(torch.empty(COUNT, device="cuda"))
+        for size in (2**18, 2**12, 512):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                while True:
+                    hogs.append(torch.empty(size, dtype=torch.int8, device="cuda"))
+        with pytest.raises(torch.OutOfMemoryError, match=r"This was for \[100000\] of torch.float32 for kernel add"):
+            add(source, 1.0)
+    finally:
+        hogs.clear()
+    assert torch.equal(add(source, 1.0)[0], source + 1)

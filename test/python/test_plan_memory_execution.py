@@ -174,7 +174,7 @@ class StridedLauncher:
 
     device_type = "cpu"
     entries = None
-    finish = None
+    holds = False
     allocate = None
 
     def __init__(self, kernels: dict[str, Kernel]) -> None:

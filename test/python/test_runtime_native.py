@@ -32,7 +32,7 @@ class Recorder:
 
     device_type = "cpu"
     entries: Entries | None = None
-    finish = None
+    holds = False
     allocate = None
 
     def __init__(self, *kernels: Callable[..., None]) -> None:
@@ -45,8 +45,11 @@ class Recorder:
     def function(self, launch: Launch, device: int) -> int:
         return 1000 + len(launch.kernel)
 
-    def failure(self, launch: Launch, status: int) -> Exception:
-        return RuntimeError(f"{launch}: status {status}")
+    def stretch(self, launches: Sequence[Launch], device: int) -> int:
+        raise NotImplementedError
+
+    def failure(self, doing: str, what: str, status: int) -> Exception:
+        return RuntimeError(f"{doing} {what}: status {status}")
 
     def prepare(self, launch: Launch) -> Launched:
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
@@ -113,8 +116,8 @@ def test_the_driver_gets_configuration_addresses_and_numbers_and_nothing_where_t
 @pytest.mark.parametrize(
     ("driver", "message"),
     [
-        (lambda: FakeDriver(3, status=7), r"kernel relu \(grid \(3, 1, 1\), .*memref<16xf32>.*: status 7"),
-        (lambda: FakeDriver(3, waited=9), r"kernel relu .*: status -9"),
+        (lambda: FakeDriver(3, status=7), r"launching kernel relu \(grid \(3, 1, 1\), .*memref<16xf32>.*: status 7"),
+        (lambda: FakeDriver(3, waited=9), r"running kernel relu .*: status 9"),
     ],
 )
 def test_a_failed_launch_names_the_kernel_and_leaves_nothing(driver: Callable[[], FakeDriver], message: str) -> None:

@@ -20,7 +20,7 @@ class NumpyLauncher:
 
     device_type = "cpu"
     entries = None
-    finish = None
+    holds = False
     allocate = None
 
     def __init__(self, **kernels: tuple[Kernel, Sequence[tuple[int, str]]]) -> None:
@@ -93,58 +93,6 @@ def test_kernels_and_a_library_call_over_a_pool() -> None:
     assert not result.requires_grad
     (again,) = run(x, w)
     assert torch.equal(result, again) and result.data_ptr() != again.data_ptr()
-
-
-class HoldingLauncher(NumpyLauncher):
-    """Runs nothing before it is told to finish."""
-
-    def __init__(self, **kernels: tuple[Kernel, Sequence[tuple[int, str]]]) -> None:
-        super().__init__(**kernels)
-        self.held: list[Callable[[], None]] = []
-        self.finished: list[int] = []
-
-    def finish(self) -> None:  # type: ignore[override]
-        self.finished.append(len(self.held))
-        for launch in self.held:
-            launch()
-        self.held.clear()
-
-    def prepare(self, launch: Launch) -> Launched:
-        launched = super().prepare(launch)
-        return lambda queue, arguments: self.held.append(lambda: launched(queue, arguments))
-
-
-def test_launches_that_are_held_back_start_before_a_library_call_and_at_the_end() -> None:
-    launcher = HoldingLauncher(add_one=(add_one, [FLOATS, FLOATS]), double=(double, [FLOATS, FLOATS]))
-    run = program(
-        """
-        func.func private @add_one(memref<4x4xf32>, memref<4x4xf32>)
-        func.func private @double(memref<4x4xf32>, memref<4x4xf32>)
-        func.func @main(%x: memref<4x4xf32>, %w: memref<4x4xf32>) -> (memref<4x4xf32>, memref<4x4xf32>) {
-          %a = memref.alloc() : memref<4x4xf32>
-          func.call @add_one(%x, %a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-          %b = memref.alloc() : memref<4x4xf32>
-          func.call @double(%a, %b) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-          memref.dealloc %a : memref<4x4xf32>
-          %c = "fusion.extern"(%b, %w) {op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}
-              : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
-          %d = memref.alloc() : memref<4x4xf32>
-          func.call @add_one(%c, %d) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-          %e = memref.alloc() : memref<4x4xf32>
-          memref.dealloc %c : memref<4x4xf32>
-          func.call @double(%d, %e) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-          return %d, %e : memref<4x4xf32>, memref<4x4xf32>
-        }
-        """,
-        launcher,
-    )
-    for _ in range(2):
-        x, w = torch.randn(4, 4), torch.randn(4, 4)
-        one, two = run(x, w)
-        expected = ((x + 1) * 2) @ w + 1
-        torch.testing.assert_close(one, expected)
-        torch.testing.assert_close(two, expected * 2)
-    assert launcher.finished == [2, 2, 2, 2]
 
 
 def test_views_reach_kernels_by_base_pointer_and_libraries_as_tensors() -> None:
