@@ -19,6 +19,7 @@ VARIABLES = {
     "MLIR_FUSION_DUMP": "the folder in which the IR of an internal error is written down (default: a temporary one)",
     "MLIR_FUSION_PTXAS": "the assembler to use (default: the one of the Python package, or else an installed one)",
     "MLIR_FUSION_SYNC": "1: wait for the end of each kernel, so that an error names the kernel at fault",
+    "MLIR_FUSION_NVTX": "1: an NVTX range for each launch, also where PyTorch's profiler does not look",
 }
 TESTS = ("MLIR_FUSION_TEST_LONG", "MLIR_FUSION_RANDOM_GRAPHS")
 """What only the project's tests read."""

@@ -23,6 +23,7 @@ from .dtypes import dtype_named, dtype_of
 from .extern_call import LibraryCall, read_call
 from .launch import Launch
 from .library_results import Expected
+from .profiling import source_of
 
 Dtypes = Sequence[torch.dtype | None] | None
 View = Callable[[torch.Tensor], torch.Tensor]
@@ -212,6 +213,7 @@ class _Reader:
         block = [self._known(size, op) for size in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
         shared = launch.dynamicSharedMemorySize
         self._note_launch(
+            op,
             list(launch.kernelOperands),
             kernel=_leaf(op.attributes["kernel"]),
             grid=(grid[0], grid[1], grid[2]),
@@ -223,11 +225,11 @@ class _Reader:
         results = [str(result.type) for result in op.results]
         if results not in ([], ["i32"]):
             raise ValueError(f"{op.location}: a kernel called by the host program returns nothing or an i32")
-        self._note_launch(list(op.operands), kernel=_leaf(op.attributes["callee"]), is_checked=bool(results))
+        self._note_launch(op, list(op.operands), kernel=_leaf(op.attributes["callee"]), is_checked=bool(results))
 
-    def _note_launch(self, operands: Sequence[ir.Value], **configuration: object) -> None:
-        parameters = tuple(str(operand.type) for operand in operands)
-        launch = Launch(parameters=parameters, **configuration)  # pyright: ignore[reportArgumentType]
+    def _note_launch(self, op: ir.Operation, operands: Sequence[ir.Value], **configuration: object) -> None:
+        parameters, source = tuple(str(operand.type) for operand in operands), source_of(str(op.location))
+        launch = Launch(parameters=parameters, source=source, **configuration)  # pyright: ignore[reportArgumentType]
         self.found.launches.append(launch)
         if 0 not in launch.grid:
             self._stretch.append(launch)

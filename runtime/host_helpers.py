@@ -18,9 +18,11 @@ from __future__ import annotations
 PROGRAM = (
     *("n_arguments", "arguments", "device_type", "allocations", "libraries", "launchers", "devices"),
     *("on_failure", "on_allocation", "without_gradients", "launch", "current_stream", "current_context"),
-    *("synchronize", "update", "launch_graph", "is_capturing", "on_stretch", "tensor_offset", "tensor_type"),
+    *("synchronize", "update", "launch_graph", "is_capturing", "on_stretch", "on_launch"),
+    *("tensor_offset", "tensor_type"),
 )
-"""The words of a program. `launchers`: Python functions, one a launch; 0 where kernels are native."""
+"""The words of a program. `launchers`: Python functions, one a launch; 0 where kernels are native. `on_launch` is
+called before and after each launch while somebody profiles, and 0 otherwise."""
 SIZES = 7
 """Of a launch: grid, block, and bytes of shared memory."""
 STRETCH = ("busy", "executable", "nodes", "parameters", "known")
@@ -587,6 +589,25 @@ end:
   ret void
 }
 
+; Tells Python that a launch begins (1) or has ended (0), if it wants to know
+define internal void @tell(ptr %program, i64 %number, i64 %begins) {
+  %function = call ptr @get_pointer(ptr %program, i64 {on_launch})
+  %is_none = icmp eq ptr %function, null
+  br i1 %is_none, label %end, label %call
+call:
+  %nothing = call ptr @call_with(ptr %function, i64 2, i64 %number, i64 %begins, i64 0)
+  %has_failed = icmp eq ptr %nothing, null
+  br i1 %has_failed, label %failed, label %told
+failed:
+  call void @PyErr_Clear()
+  ret void
+told:
+  call void @Py_DecRef(ptr %nothing)
+  ret void
+end:
+  ret void
+}
+
 ; A kernel of a GPU, unless there is nothing for it to do
 define void @fusion_launch(ptr %frame, i64 %number, i64 %gx, i64 %gy, i64 %gz,
                            i64 %bx, i64 %by, i64 %bz, i64 %shared, i64 %count, ptr %words) {
@@ -620,6 +641,7 @@ native:
   %by32 = trunc i64 %by to i32
   %bz32 = trunc i64 %bz to i32
   %shared32 = trunc i64 %shared to i32
+  call void @tell(ptr %program, i64 %number, i64 1)
   %thread = call ptr @PyEval_SaveThread()
   %launched = call i32 %launch(ptr %function, i32 %gx32, i32 %gy32, i32 %gz32,
     i32 %bx32, i32 %by32, i32 %bz32, i32 %shared32, ptr %stream, ptr %pointers, ptr null)
@@ -635,6 +657,7 @@ done:
   %status = phi i32 [ %launched, %native ], [ %waited, %wait ]
   %doing = phi i64 [ {LAUNCHING}, %native ], [ {RUNNING}, %wait ]
   call void @PyEval_RestoreThread(ptr %thread)
+  call void @tell(ptr %program, i64 %number, i64 0)
   %has_failed = icmp ne i32 %status, 0
   br i1 %has_failed, label %failed, label %end
 failed:
@@ -663,9 +686,11 @@ native:
   %here = call ptr @get_pointer(ptr %frame, i64 4)
   %kernels = call ptr @get_pointer(ptr %here, i64 0)
   %kernel = call ptr @get_pointer(ptr %kernels, i64 %number)
+  call void @tell(ptr %program, i64 %number, i64 1)
   %thread = call ptr @PyEval_SaveThread()
   %status = call i32 %thunk(ptr %kernel, ptr %pointers)
   call void @PyEval_RestoreThread(ptr %thread)
+  call void @tell(ptr %program, i64 %number, i64 0)
   %has_failed = icmp ne i32 %status, 0
   br i1 %has_failed, label %failed, label %end
 failed:
@@ -819,13 +844,16 @@ end:
   ret void
 }
 
-; Whether kernels have to be launched one by one: each is waited for, or recorded, or one has no blocks
+; Whether kernels have to be launched one by one: each is waited for, told of, or recorded, or one has no blocks
 define internal i1 @is_alone(ptr %frame, ptr %program, i64 %count, ptr %plan) {
 entry:
   %recording = alloca i64
   %synchronize = call ptr @get_pointer(ptr %program, i64 {synchronize})
   %waits = icmp ne ptr %synchronize, null
-  br i1 %waits, label %yes, label %ask
+  %on_launch = call ptr @get_pointer(ptr %program, i64 {on_launch})
+  %is_told = icmp ne ptr %on_launch, null
+  %is_apart = or i1 %waits, %is_told
+  br i1 %is_apart, label %yes, label %ask
 ask:
   store i64 0, ptr %recording
   %is_capturing = call ptr @get_pointer(ptr %program, i64 {is_capturing})

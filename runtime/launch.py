@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
@@ -28,6 +28,13 @@ class Launch:
     shared_bytes: int = 0
     is_checked: bool = False
     """Whether the kernel returns an i32 that is not 0 if an index was out of range (CPU only)."""
+    source: str = field(default="", compare=False)
+    """The lines of the user's program that it computes."""
+
+    @property
+    def title(self) -> str:
+        """For profilers: the kernel and its source."""
+        return f"{self.kernel} ({self.source})" if self.source else self.kernel
 
     def __str__(self) -> str:
         """For messages: the kernel, its launch configuration and the shapes it works on."""

@@ -30,7 +30,10 @@ from .host_function import HostFunction, Result
 from .host_helpers import MOST_DEVICES, PROGRAM
 from .host_words import Memory, current_device, program_words
 from .launch import Launcher
+from .profiling import LaunchRecorder, is_profiling
 
+WORD = 8
+"""Bytes."""
 Value = torch.Tensor | int | float
 
 
@@ -54,7 +57,9 @@ class Program:
         adding = self._memory.object(_adding(function, launcher, self._stretches))
         own = {"devices": ctypes.addressof(self._devices), "on_stretch": adding}
         values = program_words(function, launcher, self._memory) | own
-        words = self._memory.words([values[name] for name in PROGRAM])
+        words = self._memory.words([values.get(name, 0) for name in PROGRAM])
+        self._on_launch = ctypes.c_int64.from_address(words + WORD * PROGRAM.index("on_launch"))
+        self._profiling = self._memory.object(LaunchRecorder([launch.title for launch in function.launches]))
         self._definition = pytorch.method_definition("call", code.address("main"))
         self._native = pytorch.native_method(self._definition, words)
         self._repairs = _repairs(function)
@@ -65,6 +70,8 @@ class Program:
 
     def run(self, inputs: list[Value]) -> list[Value]:
         """Like a call, but empties the list: an argument that nobody else holds is freed after its last reader."""
+        if is_profiling() is not bool(self._on_launch.value):
+            self._on_launch.value = 0 if self._on_launch.value else self._profiling
         results = self._native(inputs)
         if results is None:
             results = self._run_prepared(inputs)

@@ -293,3 +293,18 @@ def test_threads_share_a_program() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_profiler_sees_each_launch_with_its_kernel_and_source() -> None:
+    text = LAUNCHES.replace(", %twice : index)", ', %twice : index) loc(fused["/a/model.py":12:4, "model.py":13:1])')
+    driver = FakeDriver(parameters=3)
+    run, x = program(text, driver), torch.randn(16)
+    names: list[set[str]] = []
+    for _ in range(2):
+        run(x, 1)
+        with torch.profiler.profile() as seen:
+            run(x, 1)
+        names.append({event.name for event in seen.events()})
+    assert all("relu (model.py:12, model.py:13)" in found for found in names)
+    assert not any("never" in name for name in names[0])
+    assert len(driver.log) == 4
