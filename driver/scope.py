@@ -11,6 +11,7 @@ it can switch off what an earlier one switched on. What one thread sets with `wi
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -21,6 +22,9 @@ from typing import Self
 from .options import NAMES, VARIABLES, Settings, Value
 
 _NOTHING = Settings()
+_NAMES = tuple(variable.encode() for variable in VARIABLES)
+_getenv = ctypes.PyDLL(None).getenv
+_getenv.restype, _getenv.argtypes = ctypes.c_char_p, [ctypes.c_char_p]
 _blocks: ContextVar[tuple[Settings, ...]] = ContextVar("mlir_fusion_options", default=())
 
 
@@ -76,6 +80,6 @@ def blocks_around() -> tuple[Settings, ...]:
     return _blocks.get()
 
 
-def read_environment() -> tuple[str | None, ...]:
-    """What the environment says now, to be compared with what it said before."""
-    return tuple(os.environ.get(variable) for variable in VARIABLES)
+def read_environment() -> tuple[bytes | None, ...]:
+    """What the environment says now, to be compared with what it said before; asked at every call, so of libc."""
+    return tuple(map(_getenv, _NAMES))
