@@ -31,6 +31,7 @@ STRIP = 512  # bytes of a row that a block reads side by side, where there are m
 NARROW_STRIP = 128  # the same where there are few
 BLOCKS = 4  # a multiprocessor, that a split reduction has
 RESIDENT = 2  # blocks a multiprocessor that hold whole rows at once
+WIDEST_ROW = 8192  # elements that such a block holds; of wider rows, each of a cluster's blocks holds a piece
 LEAST_ROWS = 16  # of a part, so that partial results are few beside what is read
 FEWEST_ROWS = 4  # of a part, where a block holds whole rows
 LEAST_ELEMENTS = 8192  # of a part where the reduced dimension is the contiguous one
@@ -123,7 +124,8 @@ def _parts(generic: Generic, traffic: Traffic, side_by_side: int, target: Target
 def _resident_parts(generic: Generic, target: Target) -> Split | None:
     """About as many parts as blocks can be resident, none of them smaller than another."""
     outer = math.prod(generic.extents[: generic.reduction_dims[0]])
-    whole, wanted = _whole(generic, RESIDENT * target.multiprocessors // outer)
+    pieces = math.ceil(columns(generic) / WIDEST_ROW) if target.has_clusters else 1
+    whole, wanted = _whole(generic, RESIDENT * target.multiprocessors // (outer * pieces))
     if wanted < 2:
         return Split(whole) if whole else None
     dimension = generic.reduction_dims[len(whole)]

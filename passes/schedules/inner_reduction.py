@@ -451,7 +451,7 @@ class _Alone:
         part = self.vectors.count / cluster
         cuts = (
             _Cut(self.vectors.count, cluster, threads, unroll)
-            for unroll in (4, 2, 1)
+            for unroll in (7, 4, 2, 1)
             for threads in range(MOST_ALONE, FEWEST_ALONE - 1, -WARP)
         )
         return min(cuts, key=lambda cut: round(cut.places / part / NOTHING))
@@ -466,10 +466,10 @@ class _Alone:
         return self.rows.count / (math.ceil(self.rows.count / at_once) * at_once)
 
     def held(self, cut: _Cut) -> int:
-        """How many of a thread's vectors stay in registers: up to a third of them, whole turns left for the loop."""
+        """How many of a thread's vectors stay in registers: up to half of them, whole turns left for the loop."""
         registers = REGISTERS // cut.threads - OTHER_REGISTERS
         # Once widened, an element takes a register
-        most = min(cut.chunks // 3, registers // self.vectors.width)
+        most = min(cut.chunks // 2, registers // self.vectors.width)
         return max(0, cut.chunks - math.ceil((cut.chunks - most) / cut.unroll) * cut.unroll)
 
 

@@ -20,6 +20,7 @@ from . import cluster
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
 ALIGNMENT = 16  # bytes, of shared memory
+MOST_ATTRIBUTED = 32768  # bytes of shared memory that a kernel has for one purpose without asking for it at launch
 
 
 @dataclass(frozen=True)
@@ -408,7 +409,7 @@ class GpuMachine:
             return joined
         thread, x = _id(gpu.ThreadIdOp), self._place_in_block(across)[0]
         slot = arith.DivUIOp(thread, number(max(across, WARP))).result
-        memories = [self.shared_memory(slots * across * _lanes(value), _stored_type(value)) for value in joined]
+        memories = self._slots(joined, slots * across)
         for value, memory in zip(joined, memories, strict=True):
             _store_at(value, memory, _slot_position(slot, x, across, value))
         gpu.BarrierOp()
@@ -416,6 +417,13 @@ class GpuMachine:
             _from_slots(value, memory, combine, [_slot_position(number(k), x, across, value) for k in range(slots)])
             for value, memory, combine in zip(joined, memories, combines, strict=True)
         ]
+
+    def _slots(self, values: Sequence[ir.Value], threads: int) -> list[ir.Value]:
+        """Memory for the values of some of a block's threads: the launch's, where attributions can't be as large."""
+        needed = sum(threads * _lanes(value) * _stored_type(value).width // 8 for value in values)
+        if needed > MOST_ATTRIBUTED:
+            return [self.own_memory(1, _lanes(value), _stored_type(value)) for value in values]
+        return [self.shared_memory(threads * _lanes(value), _stored_type(value)) for value in values]
 
     def blocks(self, count: int) -> Iterator[ir.Value]:
         """A cluster stands for a block; all of it is there before one writes to another's memory."""

@@ -4,7 +4,8 @@ The backward of layer and RMS norm: each row is reduced (with what depends on th
 the columns of all rows are summed. fusion-split-reductions has cut the rows into parts; a block walks the rows of a
 part, and its threads hold on to their columns:
 
-    for each iteration: load some rows, those of the next iteration with `ahead`
+    for each iteration: load some rows, those of the next iteration with `ahead`; with `stages`, take them from where
+                        they were copied to meanwhile (ring.py)
                         for each level of row reductions: join columns, lanes, threads (one barrier)
                         compute and store what is stored for every element or row
                         add what the columns' reductions take of these rows to vectors that stay in registers
@@ -12,14 +13,17 @@ part, and its threads hold on to their columns:
 
 So everything is read once, no atomic operation is needed, and a second kernel joins the parts.
 
-    parameters   vector: columns a thread holds side by side; across: threads of a row; chunks: vectors a thread;
+    parameters   vector: columns a thread holds side by side; across: threads of a row in a block; cluster: blocks that
+                 share rows, if a block can't hold one; chunks: vectors a thread;
                  down: rows that are under way in a block at once; unroll: how many of those a thread has;
-                 ahead: 1 if the next ones are loaded meanwhile
+                 ahead: 1 if the next ones are loaded meanwhile; stages: for how many iterations' rows there is shared
+                 memory, 0 if they are loaded to registers
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter as Counts
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,15 +35,31 @@ from ..kernel_body import KernelBody, Request, Trace
 from ..lanes import Lanes
 from ..reduction_split import is_partial
 from ..structured import Generic
-from .family import Choice, Launch, Parameters, Problem, element_bytes, elements, index_at, shape, widest_vector
+from .family import (
+    Choice,
+    Launch,
+    Parameters,
+    Problem,
+    element_bytes,
+    elements,
+    index_at,
+    is_fetchable,
+    shape,
+    widest_vector,
+)
 from .family import counters as counters_of
 from .machine import WARP, Machine, both, guarded, number
 from .partial import Partial, join_lanes
+from .ring import Fetched, Ring
 from .walk import Stop, Stride, Walk
 
 THREADS = 512
 MOST_REGISTERS = 128  # of a thread, if so many are to fit a multiprocessor
+REGISTERS = 65536  # of a multiprocessor
+MOST_STAGES = 4
+OTHER_BYTES = 2048  # of shared memory: partial results, and what the hardware keeps of each block
 RESERVED = 8  # for what does not grow with the columns
+CLUSTERS = (1, 2, 4, 8)
 WAYS = ((2, 1), (1, 1), (1, 0))  # of having loads under way: rows of a thread at once, and whether the next are, too
 CPU_VECTOR = 16
 
@@ -96,7 +116,7 @@ class RowAndColumn:
     """The family; see the module's docstring."""
 
     name = "row_and_column"
-    parameters = ("across", "ahead", "chunks", "down", "unroll", "vector")
+    parameters = ("across", "ahead", "chunks", "cluster", "down", "stages", "unroll", "vector")
 
     def refuses(self, body: KernelBody) -> str | None:
         found = _plan(body)
@@ -109,10 +129,11 @@ class RowAndColumn:
         return None
 
     def choose(self, problem: Problem, target: Target) -> Choice:
-        return _cpu_choice(problem) if target.kind == "cpu" else _gpu_choice(problem)
+        return _cpu_choice(problem) if target.kind == "cpu" else _gpu_choice(problem, target)
 
     def launch(self, problem: Problem, parameters: Parameters) -> Launch:
-        return Launch(_accepted(problem.body).space.parts, int(parameters["across"]) * int(parameters["down"]))
+        cluster, threads = int(parameters["cluster"]), int(parameters["across"]) * int(parameters["down"])
+        return Launch(_accepted(problem.body).space.parts * cluster, threads, cluster)
 
     def emit(
         self,
@@ -127,7 +148,7 @@ class RowAndColumn:
         for block in machine.blocks(plan.space.parts):
             with evaluator.scope():
                 evaluator.binding.bind_digits(plan.space.outer, block)
-                _Part(problem.body, plan, parameters, machine, evaluator, buffers).emit()
+                _Part(problem, plan, parameters, machine, evaluator, buffers).emit()
 
 
 class _Part:
@@ -135,27 +156,33 @@ class _Part:
 
     def __init__(
         self,
-        body: KernelBody,
+        problem: Problem,
         plan: Plan,
         parameters: Parameters,
         machine: Machine,
         evaluator: Evaluator,
         buffers: dict[ir.Value, Buffer],
     ) -> None:
-        across, down, chunks, vector, unroll, ahead = (
-            int(parameters[name]) for name in ("across", "down", "chunks", "vector", "unroll", "ahead")
+        across, down, chunks, vector, unroll, ahead, stages = (
+            int(parameters[name]) for name in ("across", "down", "chunks", "vector", "unroll", "ahead", "stages")
         )
+        body = problem.body
         self.body, self.plan, self.machine, self.evaluator, self.buffers = body, plan, machine, evaluator, buffers
         self.across, self.down, self.vector, self.is_ahead = across, down, vector, ahead > 0
         self.x, self.y = machine.place(across)
-        self.columns = Walk(plan.space.column.extent, Stride(vector, across, chunks, 1), self.x, evaluator).kept
+        side_by_side = Stride(vector, across * int(parameters["cluster"]), chunks, 1)
+        self.columns = Walk(plan.space.column.extent, side_by_side, self.x, evaluator).kept
         self.rows = Walk(plan.space.row.extent, Stride(1, down, 0, unroll), self.y, evaluator)
-        self.row_reads = [request for request in plan.reads if plan.space.row in _atoms(request)]
+        of_rows = [request for request in plan.reads if plan.space.row in _atoms(request)]
+        self.fetched = [one for one in of_rows if stages and is_fetchable(problem, *one, _lanes(plan.space, vector))]
+        self.row_reads = [request for request in of_rows if request not in self.fetched]
+        counts = Counts(value for value, _ in self.fetched for _ in range(unroll * chunks))
+        self.ring = Ring(counts, vector, stages, machine, evaluator) if self.fetched else None
 
     def emit(self) -> None:
         """Walks the rows, and stores what the columns have come to."""
         for request in self.plan.reads:
-            if request not in self.row_reads:
+            if self.plan.space.row not in _atoms(request):
                 self._read(request, None)
         starts = [self._column_part(request, None, stop).start(self.vector) for request, stop in self._totals()]
         for (request, stop), total in zip(self._totals(), self._walk(starts), strict=True):
@@ -170,9 +197,13 @@ class _Part:
         """The loop over the rows; what the columns have come to in all threads below each other."""
         count, iterations = len(starts), self.rows.iterations
         ahead = self._read_rows(self.rows.stops(number(0))) if self.is_ahead else []
+        if self.ring:
+            self.ring.start(iterations, self._vectors)
         loop = scf.ForOp(number(0), number(iterations), number(1), [number(0), *starts, *ahead])
         with ir.InsertionPoint(loop.body), self.evaluator.scope():
             turn, *carried = loop.inner_iter_args
+            if self.ring:
+                self.ring.advance(loop.induction_variable, iterations, self._vectors)
             stops = self.rows.stops(loop.induction_variable)
             if self.is_ahead:
                 self._remember_rows(stops, carried[count:])
@@ -180,17 +211,20 @@ class _Part:
                 ahead = self._read_rows(self.rows.stops(arith.MinUIOp(following, number(iterations - 1)).result))
             else:
                 self._read_rows(stops)
-            totals = self._step(stops, carried[:count], turn)
+            totals = self._step(loop.induction_variable, stops, carried[:count], turn)
             scf.YieldOp([arith.XOrIOp(turn, number(1)).result, *totals, *ahead])
         combines: list[Callable[[ir.Value, ir.Value], ir.Value]] = [
             self._column_part(request, None, stop).combine for request, stop in self._totals()
         ]
         return self.machine.combine_columns(list(loop.results)[1 : count + 1], combines, self.across, self.down)
 
-    def _step(self, rows: Sequence[Stop], totals: Sequence[ir.Value], turn: ir.Value) -> list[ir.Value]:
+    def _step(
+        self, iteration: ir.Value, rows: Sequence[Stop], totals: Sequence[ir.Value], turn: ir.Value
+    ) -> list[ir.Value]:
         """What some rows need and add."""
         for level in self.plan.levels:
-            self._reduce(level, rows, turn)
+            self._reduce(level, iteration, rows, turn)
+        self._take(iteration, rows)
         self._store(rows)
         for row in rows:
             totals = [
@@ -218,10 +252,31 @@ class _Part:
         """Where a thread needs a request: at all its columns, or once."""
         return self.columns if self.plan.space.column in _atoms(request) else self.columns[:1]
 
-    def _reduce(self, level: Sequence[Request], rows: Sequence[Stop], turn: ir.Value) -> None:
+    def _vectors(self, iteration: ir.Value) -> list[Fetched]:
+        """What the ring has of an iteration's rows."""
+        return self._vectors_of(self.rows.stops(iteration))
+
+    def _vectors_of(self, rows: Sequence[Stop]) -> list[Fetched]:
+        found, seen = [], Counts[ir.Value]()
+        for request in self.fetched:
+            for row in rows:
+                for stop in self.columns:
+                    value, index = self._at(request, row, stop)
+                    found.append(Fetched(value, index, stop.lanes, seen[value]))
+                    seen[value] += 1
+        return found
+
+    def _take(self, iteration: ir.Value, rows: Sequence[Stop]) -> None:
+        """Takes what the ring has of some rows: again after each barrier, rather than hold it in registers."""
+        if self.ring:
+            self.ring.take(iteration, self._vectors_of(rows))
+
+    def _reduce(self, level: Sequence[Request], iteration: ir.Value, rows: Sequence[Stop], turn: ir.Value) -> None:
         """The reductions of a level, of all rows, with one barrier."""
         parts = [self._partial(self._at(request, row, None)) for row in rows for request in level]
-        totals = [self._joined_columns(part) for part in parts]
+        with self.evaluator.scope():
+            self._take(iteration, rows)
+            totals = [self._joined_columns(part) for part in parts]
         results = self.machine.combine_rows(totals, [part.combine for part in parts], self.across, self.down, turn)
         for part, result in zip(parts, results, strict=True):
             self.evaluator.remember(part.value, part.index, part.with_init(result, None, self.evaluator))
@@ -285,6 +340,11 @@ def _atoms(request: Request) -> set[Atom]:
     return {atom for form in request[1] for atom in form.atoms() if not isinstance(atom, Quotient | Remainder)}
 
 
+def _lanes(space: Space, width: int) -> Lanes:
+    """A vector of neighbouring columns."""
+    return Lanes(width, (space.column,), aligned=space.column.extent % width == 0)
+
+
 def _is_certain(read: Request) -> bool:
     """Whether the element is known without another one, and exists at every point."""
     value, index = read
@@ -323,7 +383,7 @@ def _plan(body: KernelBody) -> Plan | str:
     plan = Plan(space, levels, partial, others, reads)
     if not others and not levels:
         return "it has nothing of rows"
-    if _registers(plan, math.ceil(space.column.extent / THREADS), 1, 0) > MOST_REGISTERS:
+    if _registers(plan, math.ceil(space.column.extent / (THREADS * CLUSTERS[-1])), 1, 0) > MOST_REGISTERS:
         return f"{space.column.extent} columns are more than its threads hold"
     return plan
 
@@ -379,31 +439,81 @@ def _cpu_choice(problem: Problem) -> Choice:
     columns = _accepted(problem.body).space.column.extent
     width = min(CPU_VECTOR, 1 << columns.bit_length() - 1) if problem.vectorize else 1
     parameters: Parameters = {"vector": width, "across": 1, "down": 1, "chunks": math.ceil(columns / width)}
-    parameters |= {"unroll": 1, "ahead": 0}
+    parameters |= {"cluster": 1, "unroll": 1, "ahead": 0, "stages": 0}
     return Choice(parameters, f"one thread walks the rows, {columns} columns {width} at a time")
 
 
-def _gpu_choice(problem: Problem) -> Choice:
+def _gpu_choice(problem: Problem, target: Target) -> Choice:
     plan = _accepted(problem.body)
     columns, rows = plan.space.column.extent, plan.space.row.extent
     width = math.gcd(widest_vector(problem), columns)
     vectors = columns // width
-    across = min(_power_of_two(vectors), THREADS)
-    chunks = math.ceil(vectors / across)
+    cluster = _cluster(plan, vectors, width, target)
+    chunks = math.ceil(vectors / (THREADS * cluster))
+    if vectors > THREADS // 2 and _is_held_twice(plan, width):
+        chunks = max(chunks, 2)
+    across = _side_by_side(math.ceil(vectors / (chunks * cluster)))
     down = max(WARP // across, min(THREADS // across, _power_of_two(rows)), 1)
-    usable = (way for way in WAYS if way[0] * down <= rows and _registers(plan, chunks * width, *way) <= MOST_REGISTERS)
-    unroll, ahead = next(usable, (1, 0))
-    parameters: Parameters = {"vector": width, "across": across, "down": down, "chunks": chunks}
-    parameters |= {"unroll": unroll, "ahead": ahead}
-    why = f"{columns} columns stay with {across} threads, {chunks} vectors of {width} each"
+    parameters: Parameters = {"vector": width, "across": across, "down": down, "chunks": chunks, "cluster": cluster}
+    blocks = "" if cluster == 1 else f" in each of {cluster} blocks"
+    why = f"{columns} columns stay with {across} threads{blocks}, {chunks} vectors of {width} each"
+    ways = [way for way in WAYS if way[0] * down <= rows and _registers(plan, chunks * width, *way) <= MOST_REGISTERS]
+    unroll, ahead = ways[0] if ways else (1, 0)
+    stages = 0 if ahead else _stages(problem, plan, parameters, target)
+    if stages > 1:
+        parameters |= {"unroll": 1, "ahead": 1, "stages": min(stages, math.ceil(rows / down) + 1)}
+        return Choice(parameters, f"{why}; {down} rows at once, those of {stages - 1} iterations under way")
+    parameters |= {"unroll": unroll, "ahead": ahead, "stages": 0}
     return Choice(parameters, f"{why}; {down} x {unroll} rows at once")
+
+
+def _cluster(plan: Plan, vectors: int, width: int, target: Target) -> int:
+    """The fewest blocks whose threads have registers for a row, if blocks can share one."""
+    clusters = CLUSTERS if target.has_clusters else CLUSTERS[:1]
+    chunks = [math.ceil(vectors / (THREADS * cluster)) for cluster in clusters]
+    enough = [_registers(plan, each * width, 1, 0) <= MOST_REGISTERS for each in chunks]
+    return next((cluster for cluster, fits in zip(clusters, enough, strict=True) if fits), clusters[-1])
+
+
+def _side_by_side(vectors: int) -> int:
+    """Threads for so many vectors: whole warps, or a part of one that divides it."""
+    return math.ceil(vectors / WARP) * WARP if vectors > WARP else _power_of_two(vectors)
+
+
+def _is_held_twice(plan: Plan, width: int) -> bool:
+    """Whether threads with two vectors of 16-bit floats have no registers for the next ones.
+
+    Two rows at once, each with half the threads and more under way in shared memory, are then faster than one.
+    """
+    is_narrow = all(element_bytes(value) == 2 for value, _ in _wide_reads(plan))
+    return is_narrow and _registers(plan, 2 * width, 1, 1) > MOST_REGISTERS
+
+
+def _stages(problem: Problem, plan: Plan, parameters: Parameters, target: Target) -> int:
+    """For how many iterations' rows there is shared memory, beside as many other blocks as registers allow."""
+    width, across, down, chunks = (int(parameters[name]) for name in ("vector", "across", "down", "chunks"))
+    lanes = _lanes(plan.space, width)
+    wide = [read[0] for read in _wide_reads(plan) if is_fetchable(problem, *read, lanes)]
+    if not wide:
+        return 0
+    registers = RESERVED + chunks * width * (len(plan.columns) + len(wide) + 2)
+    blocks = max(1, REGISTERS // (across * down * registers))
+    elements_at_once = across * down * chunks * width
+    per_iteration = elements_at_once * sum(element_bytes(value) for value in wide)
+    joined = elements_at_once * sum(element_bytes(value) for value, _ in plan.columns) if down > 1 else 0
+    return min(MOST_STAGES, (target.shared_memory_per_block // blocks - OTHER_BYTES - joined) // per_iteration)
 
 
 def _registers(plan: Plan, columns: int, unroll: int, ahead: int) -> int:
     """About how many 32-bit registers a thread needs that has so many columns."""
-    wide = {request[0] for request in plan.reads if {plan.space.row, plan.space.column} <= _atoms(request)}
+    wide = {read[0] for read in _wide_reads(plan)}
     loaded = ahead * sum(element_bytes(value) for value in wide) / 4
     return RESERVED + math.ceil(columns * (len(plan.columns) + 1 + unroll * (len(wide) + 2 + loaded)))
+
+
+def _wide_reads(plan: Plan) -> list[Request]:
+    """The reads that differ for each row and column."""
+    return [read for read in plan.reads if {plan.space.row, plan.space.column} <= _atoms(read)]
 
 
 def _power_of_two(value: int) -> int:

@@ -207,7 +207,7 @@ func.func @odd_row(%x: tensor<8x50257xbf16>) -> tensor<8xbf16> {
 // CHECK:       "inner_reduction", {aligned = 0, chunks = 0, cluster = 4, groups = 0, row = "shared", rows = 1, threads = 256, unroll = 2, vector = 8},
 // SM80-LABEL: func.func @many_long_rows
 // SM80:        cluster = 1, groups = 108, row = "shared", rows = 1, threads = 320
-// SM80-SAME:     "40960 columns stay in the shared memory of a block: 320 threads with 16 vectors of 8 each; 108 blocks, one a multiprocessor, take rows in turn, and hold 4 of the vectors in registers"
+// SM80-SAME:     "40960 columns stay in the shared memory of a block: 320 threads with 16 vectors of 8 each; 108 blocks, one a multiprocessor, take rows in turn, and hold 8 of the vectors in registers"
 // OFF-LABEL:  func.func @many_long_rows
 // OFF:         cluster = 1, groups = 0
 func.func @many_long_rows(%x: tensor<4096x40960xbf16>, %w: tensor<40960xbf16>) -> tensor<4096x40960xbf16> {
@@ -243,8 +243,8 @@ func.func @many_long_rows(%x: tensor<4096x40960xbf16>, %w: tensor<40960xbf16>) -
 // Rows of 1.2 MiB take eight multiprocessors each. As many clusters as run at once take them in turn.
 
 // CHECK-LABEL: func.func @longest_rows
-// CHECK:       "inner_reduction", {aligned = 0, chunks = 8, cluster = 8, groups = 15, row = "shared", rows = 1, threads = 352, unroll = 4, vector = 4},
-// CHECK-SAME:    "313600 columns stay in the shared memory of a cluster of 8 blocks: 352 threads with 28 vectors of 4 each; 15 clusters, all that there is room for, take rows in turn, and hold 8 of the vectors in registers"
+// CHECK:       "inner_reduction", {aligned = 0, chunks = 14, cluster = 8, groups = 15, row = "shared", rows = 1, threads = 352, unroll = 7, vector = 4},
+// CHECK-SAME:    "313600 columns stay in the shared memory of a cluster of 8 blocks: 352 threads with 28 vectors of 4 each; 15 clusters, all that there is room for, take rows in turn, and hold 14 of the vectors in registers"
 // SM80-LABEL: func.func @longest_rows
 // SM80:        cluster = 1, groups = 0, row = "memory"
 // OFF-LABEL:  func.func @longest_rows

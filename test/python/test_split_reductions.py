@@ -12,6 +12,7 @@ from mlir_fusion.passes import fusion_split_reductions
 from mlir_fusion.passes.schedules import Choice, Problem, row_and_column
 from mlir_fusion.targets.target import SM_90
 from programs import BF16, F16, F64, Program, integers, rand
+from test_inner_reduction import run_with
 from test_programs import compare
 from test_schedules import families
 from torch import Tensor
@@ -158,15 +159,61 @@ def test_rows_and_columns(program: Program) -> None:
     assert families(kernels)[0] == "row_and_column"
 
 
-@pytest.mark.parametrize("program", ROWS_AND_COLUMNS, ids=str)
-@pytest.mark.parametrize("ways", [{"ahead": 1}, {"unroll": 2}, {"ahead": 1, "unroll": 3}], ids=str)
+WAYS = [
+    {"ahead": 1},
+    {"unroll": 2},
+    {"ahead": 1, "unroll": 3},
+    {"vector": 4, "ahead": 1, "stages": 2},
+    {"vector": 4, "ahead": 1, "stages": 4, "unroll": 2},
+]
+
+
+@pytest.mark.parametrize("program", ROWS_AND_COLUMNS[:4] + ROWS_AND_COLUMNS[8:], ids=str)
+@pytest.mark.parametrize("ways", WAYS, ids=str)
 def test_rows_under_way(program: Program, ways: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU has under way, a CPU has too if it is told."""
+    """What a GPU has under way, in registers or in shared memory, a CPU has too if it is told."""
     choose = row_and_column._cpu_choice
 
     def chosen(problem: Problem) -> Choice:
-        choice = choose(problem)
-        return replace(choice, parameters=choice.parameters | ways)
+        parameters = choose(problem).parameters | ways
+        columns = row_and_column._accepted(problem.body).space.column.extent
+        return Choice(parameters | {"chunks": -(-columns // int(parameters["vector"]))}, "")
 
     monkeypatch.setattr(row_and_column, "_cpu_choice", chosen)
+    if "vector" in ways:
+        # Fewer lanes, each with a sum of its own
+        program = replace(program, tolerance=1e-5)
     assert all(f"{name} = {value}" in run(program) for name, value in ways.items())
+
+
+def in_order_of_use(x: Tensor, dy: Tensor, mean: Tensor, rstd: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    return layer_norm_backward(dy, x, w, mean, rstd)
+
+
+def inputs_in_order_of_use(columns: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+    dy, x, w, mean, rstd = layer_norm_inputs(640, columns, dtype=dtype)
+    return x, dy, mean, rstd, w
+
+
+LAYER_NORMS = [
+    Program("layer_norm_bf16", in_order_of_use, lambda: inputs_in_order_of_use(520, BF16)),
+    Program("layer_norm_odd", in_order_of_use, lambda: inputs_in_order_of_use(511), 1e-5),
+]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"across": 96, "cluster": 1, "down": 2, "chunks": 2, "ahead": 1, "stages": 0},
+        {"across": 96, "cluster": 1, "down": 1, "chunks": 2, "ahead": 1, "stages": 3},
+        {"across": 32, "cluster": 2, "down": 2, "chunks": 3, "ahead": 1, "stages": 3},
+        {"across": 96, "cluster": 4, "down": 1, "chunks": 1, "ahead": 0, "stages": 0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("program", LAYER_NORMS, ids=str)
+def test_rows_and_columns_in_the_checker(program: Program, parameters: dict[str, int]) -> None:
+    """Rows shared by warps, by blocks, by no power of two of either, and on their way to shared memory."""
+    width = 1 if program.name == "layer_norm_odd" else 4
+    parameters |= {"vector": width, "unroll": 1, "chunks": parameters["chunks"] * 4 // width}
+    run_with(program, "row_and_column", {name: str(value) for name, value in parameters.items()}, "simt")
