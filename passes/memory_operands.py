@@ -67,7 +67,7 @@ class MemoryOperands:
 
     def _separate_results(self, op: ir.Operation) -> None:
         """Copies what the function says is new but is an argument, part of one, or part of another result."""
-        owners = [_memory_owner(value) for value in op.operands]
+        owners = [views.memory_owner(value) for value in op.operands]
         shared = Counter(owners)
         for number, (value, owner) in enumerate(zip(op.operands, owners, strict=True)):
             if shared[owner] == 1 and not isinstance(owner.owner, ir.Block):
@@ -161,12 +161,6 @@ class MemoryOperands:
         attributes = self._result_attributes(number) if op.name == "func.return" else {}
         layout = fusion.read_layout(attributes["fusion.layout"]) if "fusion.layout" in attributes else None
         return list(layout.strides) if layout else None
-
-
-def _memory_owner(value: ir.Value) -> ir.Value:
-    while views.is_made_by(value, "fusion.view"):
-        value = value.owner.operands[0]
-    return value
 
 
 def _is_in_memory(value: ir.Value) -> bool:

@@ -88,30 +88,42 @@ def _maps_are_identities(op: ir.Operation) -> bool:
 def _separate(op: ir.Operation, operand: int) -> None:
     """Copies, if the memory of an operand that `op` overwrites is used besides, in `op` or later."""
     value = op.operands[operand]
-    constant = views.is_made_by(value, "arith.constant")
-    besides = list(_uses_besides(value, op, operand))
-    if not isinstance(value.owner, ir.Block):
+    root = views.memory_owner(value)
+    constant = views.is_made_by(root, "arith.constant")
+    besides = list(_uses_besides(root, op, operand))
+    if not isinstance(root.owner, ir.Block):
         if besides or constant:
-            op.operands[operand] = _copy(value, ir.InsertionPoint(op))
+            op.operands[operand] = _copy_memory(value, op)
         return
     copies: dict[ir.Value, ir.Value] = {}
     for user, number, used in besides:
         if used not in copies:
-            point = ir.InsertionPoint(op) if used == value else ir.InsertionPoint.after(used.owner)
+            point = ir.InsertionPoint(op) if used == root else ir.InsertionPoint.after(used.owner)
             copies[used] = _copy(used, point)
         user.operands[number] = copies[used]
 
 
-def _uses_besides(value: ir.Value, op: ir.Operation, operand: int) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
-    """Who uses the memory of `value` after `op`, or in it as another operand: user, operand number and value."""
-    pending = [value]
+def _copy_memory(value: ir.Value, op: ir.Operation) -> ir.Value:
+    """In front of `op`, a copy of what `value` is or is a view of, and `value`'s view of that."""
+    if not views.is_made_by(value, "fusion.view"):
+        return _copy(value, ir.InsertionPoint(op))
+    source = _copy_memory(value.owner.operands[0], op)
+    with ir.InsertionPoint(op):
+        view = value.owner.clone().operation
+    view.operands[0] = source
+    return view.results[0]
+
+
+def _uses_besides(root: ir.Value, op: ir.Operation, operand: int) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
+    """Who uses the memory of `root` after `op`, or in it as another operand: user, operand number and value."""
+    pending = [root]
     while pending:
         used = pending.pop()
         for use in used.uses:
             user = use.owner.operation
             holder = _holder(user, op.block)
             later = holder != op and op.is_before_in_block(holder)
-            if user.name in KEEP_MEMORY and not later:
+            if (user.name in KEEP_MEMORY or fusion.is_op(user, "view")) and not later:
                 pending.append(user.results[0])
             elif later or (user == op and use.operand_number != operand):
                 yield user, use.operand_number, used

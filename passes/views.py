@@ -148,6 +148,13 @@ def is_made_by(value: ir.Value, name: str) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == name
 
 
+def memory_owner(value: ir.Value) -> ir.Value:
+    """What a chain of fusion.view is a view of; `value` where it is none."""
+    while is_made_by(value, "fusion.view"):
+        value = value.owner.operands[0]
+    return value
+
+
 def is_copy(op: ir.Operation) -> bool:
     """Whether a linalg.generic only moves elements: its body yields its one input."""
     if not generics.is_generic(op) or len(op.results) != 1:

@@ -129,3 +129,50 @@ func.func @nothing_to_keep(%x: tensor<8xf32>) -> tensor<8xf32> {
       : (tensor<8xf32>) -> tensor<8xf32>
   return %w : tensor<8xf32>
 }
+
+// -----
+
+// A call that overwrites a view overwrites what it is a view of: here %a, which is equal to %b.
+
+// CHECK-LABEL: func.func @through_a_view(
+// CHECK:         %[[B:.*]] = linalg.generic
+// CHECK:           math.exp
+// CHECK:         %[[A:.*]] = linalg.generic {{.*}} ins(%[[B]]
+// CHECK:         %[[T:.*]] = "fusion.view"(%[[A]])
+// CHECK:         %[[W:.*]] = "fusion.extern"(%[[T]])
+// CHECK:         linalg.generic {{.*}} ins(%[[W]], %[[B]]
+func.func @through_a_view(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %a = linalg.exp ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = "fusion.view"(%a) {offset = 0 : i64, sizes = array<i64: 4, 4>, strides = array<i64: 1, 4>}
+      : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = linalg.exp ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %w = "fusion.extern"(%t) {op = "test.shift_.default", args = [#fusion.operand<0>], tied = [[0, 0]]}
+      : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = linalg.sub ins(%w, %b : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
+
+// -----
+
+// So does an argument's view; a second view, made before and read after, shows the old elements.
+
+// CHECK-LABEL: func.func @argument_through_a_view(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x4xf32>)
+// CHECK-DAG:     %[[T:.*]] = "fusion.view"(%[[X]]) {{.*}}strides = array<i64: 1, 4>
+// CHECK-DAG:     %[[U:.*]] = "fusion.view"(%[[X]]) {{.*}}sizes = array<i64: 16>
+// CHECK-DAG:     %[[OLD:.*]] = linalg.generic {{.*}} ins(%[[U]]
+// CHECK:         "fusion.extern"(%[[T]])
+// CHECK:         linalg.generic {{.*}} ins(%[[OLD]]
+// CHECK:           math.exp
+func.func @argument_through_a_view(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16xf32>) {
+  %e = tensor.empty() : tensor<16xf32>
+  %t = "fusion.view"(%x) {offset = 0 : i64, sizes = array<i64: 4, 4>, strides = array<i64: 1, 4>}
+      : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %u = "fusion.view"(%x) {offset = 0 : i64, sizes = array<i64: 16>, strides = array<i64: 1>}
+      : (tensor<4x4xf32>) -> tensor<16xf32>
+  %w = "fusion.extern"(%t) {op = "test.shift_.default", args = [#fusion.operand<0>], tied = [[0, 0]]}
+      : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = linalg.exp ins(%u : tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %w, %r : tensor<4x4xf32>, tensor<16xf32>
+}
