@@ -28,6 +28,7 @@ each pass.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ from .mlir import ir
 PREFIX = "fusion."
 EFFECTS = ("random", "collective", "opaque")
 RANDOM_KINDS = ("uniform", "normal", "bits")
+MOST_ELEMENTS = 1 << 44
+"""What a tensor may have: no machine's memory holds as many, and sums of sizes fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -201,17 +204,31 @@ def storage_type(element: ir.Type) -> ir.Type:
 def faults(root: ir.OpView | ir.Operation, inside_bodies: bool = False, allow_unknown: bool = False) -> Iterator[Fault]:
     """What is wrong with the fusion ops in `root`, and with its functions' layouts.
 
-    `inside_bodies` looks for unknown ops inside linalg bodies and loops too: needed after parsing only. Ops of
+    `inside_bodies` looks for unknown ops inside linalg bodies and loops too, and at the size of every value: needed
+    after parsing only. Ops of
     dialects that nobody registered are faults unless `allow_unknown`.
     """
     pending = [root.operation]
+    known: set[ir.Type] = set()
     while pending:
         op = pending.pop()
+        if inside_bodies:
+            yield from _size_faults(op, known)
         if not (allow_unknown and _is_unknown(op)):
             yield from _faults_of(op)
         if inside_bodies or op.name in _HOLDERS:
             inner = [view.operation for body in op.regions for block in body.blocks for view in block.operations]
             pending.extend(reversed(inner))
+
+
+def _size_faults(op: ir.Operation, known: set[ir.Type]) -> Iterator[Fault]:
+    """What no memory holds, of a type that isn't `known` yet."""
+    values = [*op.results, *(argument for body in op.regions for block in body.blocks for argument in block.arguments)]
+    for type_ in {value.type for value in values} - known:
+        known.add(type_)
+        shaped = isinstance(type_, ir.RankedTensorType | ir.MemRefType | ir.VectorType)
+        if shaped and math.prod(extent for extent in type_.shape if extent > 0) > MOST_ELEMENTS:
+            yield Fault(op.location, f"no memory holds a value of type {type_}")
 
 
 _HOLDERS = ("builtin.module", "func.func", "fusion.region", "fusion.kernel")
@@ -241,6 +258,11 @@ def _unknown(name: str) -> str:
 
 
 def _function_faults(op: ir.Operation) -> Iterator[str]:
+    for block in op.regions[0].blocks:
+        last = block.operations[len(block.operations) - 1].operation
+        # MLIR lets an operation that it doesn't know end a block
+        if not op.context.is_registered_operation(last.name):
+            yield f"'{last.name}' op can't end a block of a function: a return must"
     for which in ("arg_attrs", "res_attrs"):
         if which not in op.attributes:
             continue
@@ -280,6 +302,8 @@ def _layout_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Itera
         yield f"the layout of {where} has a negative offset or stride"
     elif found.alignment < 1 or found.alignment & (found.alignment - 1):
         yield f"the layout of {where} has alignment {found.alignment}, which is not a power of two"
+    elif _reach(found.offset, ir.ShapedType(type_).shape, found.strides) > MOST_ELEMENTS:
+        yield f"the layout of {where} reaches further than any memory"
 
 
 def _types(values: Sequence[ir.Value]) -> list[ir.Type]:
@@ -488,8 +512,15 @@ def _view_shape_faults(op: ir.Operation) -> Iterator[str]:
         yield f"has sizes {sizes} but its result has shape {list(result.shape)}"
     elif offset < 0 or any(stride < 0 for stride in strides):
         yield "needs an offset and strides that are not negative"
+    elif _reach(offset, sizes, strides) > MOST_ELEMENTS:
+        yield "reaches further than any memory"
     else:
         yield from _view_bound_faults(op, offset, sizes, strides)
+
+
+def _reach(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> int:
+    """The last element of a view; dynamic sizes, which are negative, count as 1."""
+    return offset + sum(max(size - 1, 0) * stride for size, stride in zip(sizes, strides, strict=True))
 
 
 def _view_bound_faults(op: ir.Operation, offset: int, sizes: list[int], strides: list[int]) -> Iterator[str]:
@@ -502,7 +533,7 @@ def _view_bound_faults(op: ir.Operation, offset: int, sizes: list[int], strides:
     elements = 1
     for extent in ir.ShapedType(source.type).shape:
         elements *= extent
-    last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    last = _reach(offset, sizes, strides)
     if last >= elements:
         yield f"reaches element {last} of a source of {elements} elements"
 

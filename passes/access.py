@@ -54,7 +54,9 @@ class Piece:
 
 def shape(value: ir.Value) -> list[int]:
     """A tensor's sizes, those from before a cast that forgets them."""
-    while not ir.ShapedType(value.type).has_static_shape and value.owner.name == "tensor.cast":
+    while not ir.ShapedType(value.type).has_static_shape and not isinstance(value, ir.BlockArgument):
+        if value.owner.name != "tensor.cast":
+            break
         value = value.owner.operands[0]
     return list(ir.ShapedType(value.type).shape)
 

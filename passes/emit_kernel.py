@@ -6,6 +6,7 @@ equal texts share one function.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir, memref
 from .bind import Binding
 from .evaluate import Buffer, Evaluator
+from .fusion_schedule import check_schedule
 from .graph import functions
 from .layouts import layout_of
 from .schedules import Family, Parameters, Problem
@@ -28,6 +30,8 @@ class Kernels:
     distinct: list[ir.Operation] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
     _texts: dict[ir.Operation, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    """Names of functions, and of kernels so far."""
 
     def add(self, kernel: ir.Operation) -> None:
         """Notes a kernel; the first of equal ones gives them its name."""
@@ -35,12 +39,19 @@ class Kernels:
         self.all.append(kernel)
         self._texts[kernel] = text
         if text not in self._names:
-            self._names[text] = ir.StringAttr(kernel.attributes["name"]).value
+            self._names[text] = self._unique(ir.StringAttr(kernel.attributes["name"]).value)
             self.distinct.append(kernel)
 
     def name(self, kernel: ir.Operation) -> str:
         """The function that runs a kernel."""
         return self._names[self._texts[kernel]]
+
+    def _unique(self, name: str) -> str:
+        """The name, which kernels written by hand may share, or with a number behind it."""
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        found = name if name not in self.taken else next(other for other in numbered if other not in self.taken)
+        self.taken.add(found)
+        return found
 
     @property
     def most_elements(self) -> int:
@@ -49,12 +60,15 @@ class Kernels:
 
 
 def kernels_of(module: ir.Module, shared: bool) -> Kernels:
-    """The kernels of the module's functions, in order."""
-    kernels = Kernels(shared)
+    """The kernels of the module's functions, in order; PassFailure for one that its schedule can't run."""
+    symbols = (op.operation.attributes for op in module.body.operations if "sym_name" in op.operation.attributes)
+    kernels = Kernels(shared, taken={ir.StringAttr(attributes["sym_name"]).value for attributes in symbols})
     for function in functions(module):
         for op in function.regions[0].blocks[0].operations:
             if fusion.is_op(op, "kernel"):
                 kernels.add(op.operation)
+    for kernel in kernels.distinct:
+        check_schedule(kernel)
     return kernels
 
 

@@ -89,6 +89,8 @@ def _refuse_type(value: ir.Value, location: ir.Location) -> None:
         raise PassFailure(location, f"a tensor of unknown rank has no size in memory: {value.type}")
     if is_tensor(value) and not value.type.has_static_shape:
         raise PassFailure(location, f"memory is planned for static sizes only, got {value.type}")
+    if is_tensor(value) and not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType | ir.ComplexType):
+        raise PassFailure(location, f"memory is planned for numbers of a known width, got {value.type}")
 
 
 def _touches_tensors(op: ir.Operation) -> bool:

@@ -90,6 +90,14 @@ def split_operands(kernel: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]
     return operands[:count], operands[count:]
 
 
+def check_schedule(kernel: ir.Operation) -> None:
+    """PassFailure where the kernel's schedule, which may be written by hand, can't run its body."""
+    chosen, _ = schedule_of(kernel)
+    reason = chosen.refuses(problem_of(kernel).body)
+    if reason is not None:
+        raise PassFailure(kernel.location, f"schedule {chosen.name!r} can't run this kernel: {reason}")
+
+
 def schedule_of(kernel: ir.Operation) -> tuple[Family, dict[str, int | str]]:
     """The family and the parameters that a kernel's attribute names; PassFailure if it has none that we know."""
     attributes = kernel.attributes

@@ -58,8 +58,13 @@ def dtype_name(element: ir.Type) -> str:
 
 
 def contiguous_memref(tensor: ir.Type) -> ir.MemRefType:
-    """The memref that holds a tensor row by row."""
-    return ir.MemRefType.get(list(tensor.shape), fusion.storage_type(tensor.element_type))
+    """The memref that holds a tensor row by row.
+
+    Where a size is 0, MLIR takes the strides of a plain memref for unknown, and can't pass it as a pointer.
+    """
+    shape = list(tensor.shape)
+    layout = ir.StridedLayoutAttr.get(0, row_major_strides(shape)) if 0 in shape else None
+    return ir.MemRefType.get(shape, fusion.storage_type(tensor.element_type), layout)
 
 
 def strided_memref(tensor: ir.Type, strides: Sequence[int], offset: int = 0) -> ir.MemRefType:

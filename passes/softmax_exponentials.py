@@ -64,8 +64,8 @@ def _reduced(op: ir.Operation) -> set[int]:
 def _maximum_subtracted(value: ir.Value) -> ir.Operation | None:
     """The operation that takes the maximum m of x, where the value is x - m."""
     op = _producer(value)
-    inner = None if op is None else _only(op, "arith.subf")
-    if op is None or inner is None or len(generics.parts(op).inputs) != 2:
+    inner = None if op is None else _only(op, "arith.subf", inputs=2)
+    if op is None or inner is None:
         return None
     parts = generics.parts(op)
     if list(inner.operands) != list(generics.body(op).arguments)[:2]:
@@ -101,10 +101,12 @@ def _producer(value: ir.Value) -> ir.Operation | None:
     return value.owner.operation
 
 
-def _only(op: ir.Operation, name: str) -> ir.Operation | None:
-    """The operation of this name, if the body holds no other."""
+def _only(op: ir.Operation, name: str, inputs: int = 1) -> ir.Operation | None:
+    """The operation of this name, if the body holds no other and it is of the inputs and, in a reduction, of what
+    has been reduced so far."""
     operations = [view.operation for view in generics.body(op).operations]
-    is_it = (
-        len(operations) == 2 and operations[0].name == name and operations[1].operands[0] == operations[0].results[0]
-    )
-    return operations[0] if is_it else None
+    if len(operations) != 2 or operations[0].name != name or operations[1].operands[0] != operations[0].results[0]:
+        return None
+    parts, arguments = generics.parts(op), list(generics.body(op).arguments)
+    used = arguments[: len(parts.inputs) + (not parts.all_parallel)]
+    return operations[0] if len(parts.inputs) == inputs and set(operations[0].operands) == set(used) else None

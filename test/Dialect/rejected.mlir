@@ -441,3 +441,36 @@ func.func @misspelt_inside(%a: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// ---- what no function may hold
+
+// expected-error @+1 {{'fusion.extern' op can't end a block of a function: a return must}}
+func.func @no_return(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = "fusion.extern"(%a) {op = "aten.relu.default", args = [#fusion.operand<0>]} : (tensor<4xf32>) -> tensor<4xf32>
+}
+
+// -----
+
+func.func @too_large() -> tensor<2147483648x65536xf32> {
+  // expected-error @+1 {{no memory holds a value of type tensor<2147483648x65536xf32>}}
+  %0 = arith.constant dense<0.0> : tensor<2147483648x65536xf32>
+  return %0 : tensor<2147483648x65536xf32>
+}
+
+// -----
+
+// expected-error @+1 {{the layout of argument 0 reaches further than any memory}}
+func.func @far_layout(%a: tensor<4xf32> {fusion.layout = #fusion.layout<[9223372036854775807], 0, 4>}) {
+  return
+}
+
+// -----
+
+func.func @far_view(%a: tensor<4xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{'fusion.view' op reaches further than any memory}}
+  %v = "fusion.view"(%a) {offset = 0 : i64, sizes = array<i64: 2>, strides = array<i64: 9223372036854775807>}
+      : (tensor<4xf32>) -> tensor<2xf32>
+  return %v : tensor<2xf32>
+}
