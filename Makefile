@@ -57,3 +57,9 @@ coverage-ops: $(READY)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .hypothesis .ruff_cache *.egg-info
+
+# Programs that nobody should write, for fusion-opt: make attack COUNT=100000
+.PHONY: attack
+COUNT ?= 100000
+attack: $(READY)
+	$(BIN)/python test/python/mutated_ir.py $(COUNT)

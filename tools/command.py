@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -16,6 +18,8 @@ from ..passes.pass_base import unknown
 from ..targets.llvm import CodegenError
 
 INTERRUPTED = 130
+PR_SET_PDEATHSIG = 1
+"""Linux's: the signal that a process gets when the one that forked it ends."""
 
 
 def run_command(name: str, body: Callable[[], int]) -> int:
@@ -34,6 +38,36 @@ def run_command(name: str, body: Callable[[], int]) -> int:
     except Exception as error:
         print(f"{name}: error: internal error: {_keep_traceback(name, error)}", file=sys.stderr)
     return 1
+
+
+def run_isolated(name: str, command: Callable[[], int]) -> int:
+    """The status of `command`, which runs in a forked process: MLIR and LLVM end theirs on some inputs.
+
+    That is then an error like any other, and the status is 1.
+    """
+    child = os.fork()
+    if child == 0:
+        _run_child(command)
+    # An interrupt is the child's to tell, which gets it too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status >= 0:
+        return status
+    ending = signal.Signals(-status).name
+    print(f"{name}: error: MLIR or LLVM can't take this input: it ended the process ({ending})", file=sys.stderr)
+    return 1
+
+
+def _run_child(command: Callable[[], int]) -> NoReturn:
+    """Ends with the command's status, or with the process that waits for it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    status = 1
+    try:
+        status = command()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
 
 
 def complain(name: str, error: UserError) -> None:

@@ -25,7 +25,7 @@ from ..driver.report import print_json, report
 from ..driver.report_tables import print_tables
 from ..driver.runner import make_context, verify
 from .arguments import Arguments, list_passes, parse_arguments
-from .command import complain, run_command, version_text
+from .command import complain, run_command, run_isolated, version_text
 from .expected import compare, read_expectations
 from .source import Chunk, read_chunks, write_output
 
@@ -34,8 +34,10 @@ SEPARATOR = "// -----\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
-    return run_command(NAME, lambda: _run(parse_arguments(sys.argv[1:] if argv is None else argv)))
+    """The command; returns its exit status. As it is installed, without arguments, it has a process of its own."""
+    if argv is None:
+        return run_isolated(NAME, lambda: main(sys.argv[1:]))
+    return run_command(NAME, lambda: _run(parse_arguments(argv)))
 
 
 def _run(arguments: Arguments) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..dialects.mlir import ir
 from ..driver.errors import Diagnostic, UserError, diagnostics_of
+from .hostile import why_hostile
 
 SPLIT = re.compile(rb"^// -----[ \t\r]*\n", re.MULTILINE)
 
@@ -27,6 +28,9 @@ class Chunk:
 
     def parse(self) -> ir.Module:
         """The module, in the current context."""
+        fault = why_hostile(self.text, self.name)
+        if fault is not None:
+            raise UserError(f"{self.name}: can't parse the module", [fault])
         try:
             return ir.Module.parseFile(str(self.path)) if self.path else ir.Module.parse(self.text)
         except ir.MLIRError as error:
