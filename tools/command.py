@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from ..driver.errors import InternalError, UserError
@@ -20,6 +22,8 @@ from ..targets.llvm import CodegenError
 INTERRUPTED = 130
 PR_SET_PDEATHSIG = 1
 """Linux's: the signal that a process gets when the one that forked it ends."""
+MOMENT = 0.2
+"""Seconds, in which a process that was interrupted ends."""
 
 
 def run_command(name: str, body: Callable[[], int]) -> int:
@@ -48,14 +52,23 @@ def run_isolated(name: str, command: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         _run_child(command)
-    # An interrupt is the child's to tell, which gets it too
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = _wait(child)
     if status >= 0:
         return status
     ending = signal.Signals(-status).name
     print(f"{name}: error: MLIR or LLVM can't take this input: it ended the process ({ending})", file=sys.stderr)
     return 1
+
+
+def _wait(child: int) -> int:
+    """Its status, less than 0 for a signal; an interrupt is its to tell."""
+    while True:
+        try:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        except KeyboardInterrupt:
+            # A terminal interrupts both, whoever knows our number only us
+            time.sleep(MOMENT)
+            os.kill(child, signal.SIGINT)
 
 
 def _run_child(command: Callable[[], int]) -> NoReturn:
@@ -64,9 +77,13 @@ def _run_child(command: Callable[[], int]) -> NoReturn:
     status = 1
     try:
         status = command()
-        sys.stdout.flush()
-        sys.stderr.flush()
+    except SystemExit as ended:
+        # --help, after which argparse ends the command
+        status = int(ended.code or 0)
     finally:
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(status)
 
 
@@ -122,6 +139,9 @@ class Parser(argparse.ArgumentParser):
 
 def _keep_traceback(name: str, error: Exception) -> str:
     """What went wrong in a line, and where the rest of it is."""
-    with tempfile.NamedTemporaryFile("w", prefix=f"{name}-", suffix=".traceback.txt", delete=False) as file:
-        file.write("".join(traceback.format_exception(error)))
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix=f"{name}-", suffix=".traceback.txt", delete=False) as file:
+            file.write("".join(traceback.format_exception(error)))
+    except OSError as full:
+        return f"{type(error).__name__}: {error}; its traceback can't be kept: {full.strerror}"
     return f"{type(error).__name__}: {error}; the traceback is in {file.name}"
