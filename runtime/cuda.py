@@ -27,6 +27,15 @@ from .native import argument_type
 LOG_BYTES = 16 * 1024
 LIBRARY = "libcuda.so.1"
 
+REMEDIES = {
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the driver is older than the PTX: update it, or name an older target",
+    "CUDA_ERROR_INVALID_PTX": "the PTX is for another generation of GPUs, or wrong: name no target",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the kernels are for another generation of GPUs: name no target",
+    "CUDA_ERROR_NOT_INITIALIZED": "a process forked from one that uses a GPU can't use it: use spawn",
+    "CUDA_ERROR_NO_DEVICE": "there is no GPU: target='cpu' needs none",
+}
+"""What to do about what the driver says, by its name for it."""
+
 Handle = object
 
 
@@ -170,8 +179,7 @@ class CudaLauncher:
     def loaded_driver(self) -> Driver:
         """The driver, started."""
         if self._driver is None:
-            self._driver = import_driver()
-            self.call("starting CUDA", *self._driver.cuInit(0))
+            self._driver = started(import_driver())
         return self._driver
 
     def call(self, what: str, status: object, *values: object) -> tuple[object, ...]:
@@ -181,9 +189,7 @@ class CudaLauncher:
         return values
 
     def _message(self, status: object, what: str) -> str:
-        driver = self.loaded_driver()
-        (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
-        return f"{what} failed: {_decoded(name)}: {_decoded(text)}"
+        return explain(self.loaded_driver(), status, what)
 
 
 class _EveryName(dict[str, Entry]):
@@ -218,6 +224,25 @@ def import_driver() -> Driver:
     except ImportError as error:
         raise RuntimeError("running on a GPU needs cuda-bindings: pip install 'mlir-fusion[cuda]'") from error
     return driver
+
+
+def started(driver: Driver) -> Driver:
+    """The driver after its start; RuntimeError where there is no GPU that it could drive."""
+    try:
+        (status,) = driver.cuInit(0)
+    except RuntimeError as error:
+        # What cuda-bindings raises where there is no library of the driver's
+        raise RuntimeError(f"there is no NVIDIA driver ({error}): target='cpu' needs none") from None
+    if int(status):
+        raise RuntimeError(explain(driver, status, "starting CUDA"))
+    return driver
+
+
+def explain(driver: Driver, status: object, what: str) -> str:
+    """What failed, in the driver's words, and what can be done about it."""
+    (_, name), (_, text) = driver.cuGetErrorName(status), driver.cuGetErrorString(status)
+    remedy = REMEDIES.get(_decoded(name))
+    return f"{what} failed: {_decoded(name)}: {_decoded(text)}" + (f"; {remedy}" if remedy else "")
 
 
 def _decoded(text: object) -> str:

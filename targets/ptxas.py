@@ -86,9 +86,12 @@ def _run(ptx: str, target: Target, *flags: str) -> tuple[bytes, str]:
         raise AssemblerError(
             f"ptxas was not found: install the package nvidia-cuda-nvcc, or set {PTXAS_VARIABLE} or CUDA_HOME"
         )
-    folder = Path(tempfile.mkdtemp(prefix="mlir-fusion-ptxas-"))
-    source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
-    source.write_text(ptx)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="mlir-fusion-ptxas-"))
+        source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
+        source.write_text(ptx)
+    except OSError as error:
+        raise AssemblerError(f"ptxas reads files, but none can be written: {error}") from error
     command = [str(ptxas), f"-arch={target.ptx_chip}", *flags, str(source), "-o", str(cubin)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -64,14 +64,25 @@ def write_output(path: str | None, content: str | bytes) -> None:
     """To a file, which appears whole or not at all, or to standard output."""
     data = content.encode() if isinstance(content, str) else content
     if path is None or path == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        _write_standard_output(data)
         return
     try:
         _write_file(Path(path), data)
     except OSError as error:
         raise UserError(f"can't write {path!r}: {error.strerror}") from None
+
+
+def _write_standard_output(data: bytes) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still held back can't be written either, and must not be tried at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise UserError(f"can't write standard output: {error.strerror}") from None
 
 
 def _read(argument: str) -> tuple[str, bytes]:
