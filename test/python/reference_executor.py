@@ -59,10 +59,30 @@ def execute(module: ir.Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]
         _replace_views(copy)
         passmanager.PassManager.parse(TO_LLVM).run(copy.operation)
         engine = ExecutionEngine(copy, opt_level=0)
+        engine.raw_register_runtime("memrefCopy", ctypes.cast(_COPY, ctypes.c_void_p))
     owned = [np.ascontiguousarray(array) for array in (*arrays, *outputs)]
     owned[len(arrays) :] = outputs
     _invoke(engine, owned)
     return outputs
+
+
+def _copy_memory(size: int, source: int, target: int) -> None:
+    """What MLIR's runtime library does for memref.copy where a side is not contiguous; memrefs are given by address."""
+    from_array, to_array = _described(source, size), _described(target, size)
+    to_array[...] = from_array
+
+
+def _described(address: int, size: int) -> np.ndarray:
+    """The memory that an unranked memref describes, elements of `size` bytes."""
+    rank, descriptor = (ctypes.c_int64 * 2).from_address(address)
+    _, data, offset, *rest = (ctypes.c_int64 * (3 + 2 * rank)).from_address(descriptor)
+    shape, strides = rest[:rank], [stride * size for stride in rest[rank:]]
+    reach = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)) // size
+    elements = (ctypes.c_char * (max(reach, 1) * size)).from_address(data + offset * size)
+    return np.lib.stride_tricks.as_strided(np.frombuffer(elements, f"V{size}"), shape, strides)
+
+
+_COPY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(_copy_memory)
 
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
