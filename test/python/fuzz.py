@@ -1,4 +1,4 @@
-"""Runs random programs for a while: `make fuzz MINUTES=60`.
+"""Runs random programs for a while, of PyTorch and of linalg in turn: `make fuzz MINUTES=60`.
 
     python fuzz.py MINUTES [SEED]
 
@@ -13,16 +13,41 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from fuzz_check import check
-from fuzz_programs import Program, programs
+import fuzz_check
+import fuzz_programs
+import linalg_check
+import linalg_programs
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
 ROUND = 40
 
 
-def run_round(number: int, until: float, counts: Counter[str]) -> None:
-    """ROUND programs, under every variant; raises for the smallest one that is wrong."""
+class Named(Protocol):
+    """A step of a program of either kind."""
+
+    @property
+    def name(self) -> str:
+        """The operation."""
+        ...
+
+
+class Drawn(Protocol):
+    """A program of either kind."""
+
+    @property
+    def steps(self) -> Sequence[Named]:
+        """Its operations."""
+        ...
+
+
+def run_round(
+    number: int, until: float, counts: Counter[str], drawn: SearchStrategy, check: Callable[[Drawn], None]
+) -> None:
+    """ROUND programs, under every variant; prints the smallest one that is wrong."""
 
     @seed(number)
     @settings(
@@ -32,11 +57,11 @@ def run_round(number: int, until: float, counts: Counter[str]) -> None:
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate, Phase.shrink],
     )
-    @given(programs())
-    def run(program: Program) -> None:
+    @given(drawn)
+    def run(program: Drawn) -> None:
         if time.time() < until or counts["shrinking"]:
             counts["programs"] += not counts["shrinking"]
-            counts.update({f"op {step.op}": 1 for step in program.steps})
+            counts.update({f"op {step.name}": 1 for step in program.steps})
             try:
                 check(program)
             except BaseException:
@@ -56,14 +81,22 @@ def run_round(number: int, until: float, counts: Counter[str]) -> None:
 
 def main(minutes: float, first: int) -> int:
     """Rounds until the time is up."""
-    until, number, counts = time.time() + 60 * minutes, first, Counter()
+    until, number, counts = time.time() + 60 * minutes, first, {"PyTorch": Counter(), "linalg": Counter()}
     while time.time() < until:
-        run_round(number, until, counts)
+        run_round(number, until, counts["PyTorch"], fuzz_programs.programs(), fuzz_check.check)
+        run_round(number, until, counts["linalg"], linalg_programs.programs(), linalg_check.check)
         number += 1
-        print(f"{counts['programs']} programs, {counts['findings']} findings", file=sys.stderr, flush=True)
-    kinds = sum(name.startswith("op ") for name in counts)
-    print(f"{counts['programs']} programs of {kinds} kinds of operations, {counts['findings']} findings")
-    return min(counts["findings"], 1)
+        print(_summary(counts), file=sys.stderr, flush=True)
+    print(_summary(counts))
+    return min(sum(each["findings"] for each in counts.values()), 1)
+
+
+def _summary(counts: dict[str, Counter[str]]) -> str:
+    lines = []
+    for level, each in counts.items():
+        kinds = sum(name.startswith("op ") for name in each)
+        lines.append(f"{each['programs']} {level} programs of {kinds} kinds of operations, {each['findings']} findings")
+    return "; ".join(lines)
 
 
 if __name__ == "__main__":

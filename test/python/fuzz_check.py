@@ -1,4 +1,5 @@
-"""Whether a program, compiled, computes what eager PyTorch does: under each fusion type, on the CPU and by the checker.
+"""Whether a program, compiled, computes what eager PyTorch does: under each fusion type, on the CPU, by the
+checker and on a GPU where there is one.
 
 Exact values must have eager's bits. Others may be off from f64 by MARGIN times what eager is off by, and that many
 units in the last place (of the least precise dtype on the way) of the largest number on the way.
@@ -16,7 +17,8 @@ from torch import Tensor
 import mlir_fusion
 
 MARGIN = 64
-VARIANTS = tuple((target, fusion) for target in ("simt", "cpu") for fusion in ("dataflow", "consecutive", "none"))
+TARGETS = ("simt", "cpu", *(("cuda",) if torch.cuda.is_available() else ()))
+VARIANTS = tuple((target, fusion) for target in TARGETS for fusion in ("dataflow", "consecutive", "none"))
 
 
 def some_variants(program: Program) -> list[tuple[str, str]]:
@@ -86,14 +88,17 @@ def check(program: Program, variants: Sequence[tuple[str, str]] = VARIANTS) -> N
     expected, inputs_after = expected_values(program)
     for target, fusion in variants:
         torch._dynamo.reset()
-        compiled = mlir_fusion.compile(program.function(), target=target, fusion_type=fusion)
-        given = program.make_inputs()
+        device = "cuda" if target == "cuda" else "cpu"
+        # The GPU that is there is what tensors on it are compiled for
+        chosen = None if target == "cuda" else target
+        compiled = mlir_fusion.compile(program.function(), target=chosen, fusion_type=fusion)
+        given = [tensor.to(device) for tensor in program.make_inputs()]
         found = compiled(*given)
         where = f"{target}, {fusion}"
         for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
-            _compare(one, wanted, f"output {number} ({where})")
+            _compare(one.cpu(), wanted, f"output {number} ({where})")
         for number, (one, eager) in enumerate(zip(given, inputs_after, strict=True)):
-            _compare(one, Expected(eager, 0.0, eager), f"input {number} after the call ({where})")
+            _compare(one.cpu(), Expected(eager, 0.0, eager), f"input {number} after the call ({where})")
 
 
 def _compare(found: Tensor, expected: Expected, where: str) -> None:

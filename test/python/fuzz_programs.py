@@ -69,6 +69,11 @@ class Step:
     operands: tuple[int, ...]
     attributes: Attributes = ()
 
+    @property
+    def name(self) -> str:
+        """The operation."""
+        return self.op
+
 
 @dataclass(frozen=True)
 class Program:

@@ -13,11 +13,12 @@ from mlir_fusion.driver.launchers import make_launcher
 from mlir_fusion.driver.options import Options
 from mlir_fusion.driver.runner import make_context, verify
 from mlir_fusion.runtime.program import Program as Compiled
+from mlir_fusion.targets.target import Target
 from reference_executor import execute_text
 from torch import Tensor
 
 FUSIONS = ("dataflow", "consecutive", "none")
-TARGETS = ("simt", "cpu")
+TARGETS = ("simt", "cpu", *((Target.detect().name,) if torch.cuda.is_available() else ()))
 VARIANTS = tuple((target, fusion) for target in TARGETS for fusion in FUSIONS)
 DTYPES = {
     "f64": torch.float64,

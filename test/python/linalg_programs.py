@@ -65,6 +65,11 @@ class Step:
     attributes: tuple = ()
     makes: Value = Value((), "f32")
 
+    @property
+    def name(self) -> str:
+        """What it does."""
+        return self.kind
+
 
 @dataclass(frozen=True)
 class Program:
