@@ -237,6 +237,8 @@ _HOLDERS = ("builtin.module", "func.func", "fusion.region", "fusion.kernel")
 def _faults_of(op: ir.Operation) -> Iterator[Fault]:
     if op.name == "func.func":
         messages = _function_faults(op)
+    elif op.name in ("tensor.collapse_shape", "tensor.expand_shape"):
+        messages = _reassociation_faults(op)
     elif op.name in _VERIFIERS:
         messages = (f"'{op.name}' op {message}" for message in _VERIFIERS[op.name](op))
     elif _is_unknown(op):
@@ -274,6 +276,14 @@ def _function_faults(op: ir.Operation) -> Iterator[str]:
                 yield from _layout_faults(ir.DictAttr(entry)["fusion.layout"], type_, where)
             if "fusion.shape" in ir.DictAttr(entry):
                 yield from _shape_faults(ir.DictAttr(entry)["fusion.shape"], type_, where)
+
+
+def _reassociation_faults(op: ir.Operation) -> Iterator[str]:
+    """MLIR verifies the sizes of a reshape, and takes the dimensions for granted."""
+    long = op.operands[0] if op.name == "tensor.collapse_shape" else op.results[0]
+    groups = [integers(group) for group in ir.ArrayAttr(op.attributes["reassociation"])]
+    if [number for group in groups for number in group] != list(range(ir.ShapedType(long.type).rank)):
+        yield f"'{op.name}' op has dimensions {groups}, which are not those of {long.type} in order"
 
 
 def _shape_faults(attribute: ir.Attribute, type_: ir.Type, where: str) -> Iterator[str]:

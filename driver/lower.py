@@ -14,6 +14,9 @@ from .options import Options
 from .runner import QUIET, Instruments, run_stage
 from .stages import Stage, stages
 
+WRITTEN = ("import", "linalg")
+"""Stages of what programs are written in, in any form that has a meaning."""
+
 
 def lower(module: ir.Module, options: Options, emit: str, instruments: Instruments | None = None) -> ir.Module:
     """Takes `module`, in place, from the stage that it is at to stage `emit`."""
@@ -32,7 +35,7 @@ def run(module: ir.Module, stage: Stage, instruments: Instruments) -> None:
 
     def illegal() -> Diagnostic | None:
         found = first_illegal(module, stage.allowed, stage.device, stage.name)
-        if found and stage.name in ("import", "linalg"):
+        if found and stage.name in WRITTEN:
             # Nothing has been built yet: the program itself holds what can't be compiled
             raise UserError("the program can't be compiled", [found])
         return found
@@ -47,11 +50,23 @@ def remaining_stages(module: ir.Module, options: Options, emit: str) -> list[Sta
     with module.context:
         check_nested(module, Target.parse(options.target))
     level = detect_level(module)
+    _check_level(module, level, plan)
     first = _after("import" if level == "linalg" else level, plan)
     last = _after(emit, plan)
     if first > last:
         raise UserError(f"the module is at stage {level!r} already, past {emit!r}")
     return list(plan[first:last])
+
+
+def _check_level(module: ir.Module, level: str, plan: Sequence[Stage]) -> None:
+    """UserError where the module isn't in the form of the stage that it is at: somebody wrote it so."""
+    reached = next((stage for stage in plan if stage.name == level), None)
+    if reached is None or level in WRITTEN:
+        return
+    with module.context:
+        found = first_illegal(module, reached.allowed, reached.device, level)
+    if found is not None:
+        raise UserError("the program can't be compiled", [found])
 
 
 def check_stage(stage: str, target: str, known: Sequence[str]) -> None:

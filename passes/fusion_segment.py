@@ -29,13 +29,12 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from ..targets.target import TARGETS
 from . import generics
-from .errors import PassFailure
 from .fusion_report import moved_bytes
 from .fusion_schedule import choose_family
 from .graph import Graph, build, functions
 from .group_plan import neighbours
 from .keep_peak import keep_peak, planned_peak
-from .kernel_body import KernelBody, UnsupportedError
+from .kernel_body import KernelBody
 from .layouts import layout_of
 from .outline import Part, outline
 from .pass_base import Pass
@@ -121,10 +120,7 @@ def _segment(region: ir.Operation, matmul_epilogue: bool) -> None:
         region.erase()  # pure, and nobody uses what it computes
         return
     graph = build(region)
-    try:
-        groups = _partition(graph, matmul_epilogue)
-    except UnsupportedError as error:
-        raise PassFailure(error.op.location, str(error)) from None
+    groups = _partition(graph, matmul_epilogue)
     if len(groups) == 1:
         return
     outline(graph, [Part(tuple(group)) for group in groups])

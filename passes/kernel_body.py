@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ..dialects.mlir import ir
 from .access import moves_elements, pieces
+from .errors import PassFailure
 from .indexing import Form, Index, Loaded, of
 from .structured import Generic
 
@@ -119,14 +120,13 @@ class KernelBody:
         raise UnsupportedError(op)
 
 
-class UnsupportedError(Exception):
+class UnsupportedError(PassFailure):
     """No schedule knows how to compute an element of this operation's result."""
 
     def __init__(self, op: ir.Operation) -> None:
         # Named operations of linalg are generic ones after fusion-normalize
         advice = "; run fusion-normalize first" if op.name.startswith("linalg.") else ""
-        super().__init__(f"'{op.name}' can't be part of a kernel{advice}")
-        self.op = op
+        super().__init__(op.location, f"'{op.name}' can't be part of a kernel{advice}")
 
 
 def generic_reads(generic: Generic, value: ir.Value, index: Index, reduction: Sequence[Form] | None) -> list[Request]:

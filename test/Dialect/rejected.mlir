@@ -474,3 +474,11 @@ func.func @far_view(%a: tensor<4xf32>) -> tensor<2xf32> {
       : (tensor<4xf32>) -> tensor<2xf32>
   return %v : tensor<2xf32>
 }
+
+// -----
+
+func.func @dimensions_of_a_reshape(%x: tensor<3x5x4xf32>) -> tensor<3x20xf32> {
+  // expected-error @+1 {{'tensor.collapse_shape' op has dimensions}}
+  %c = tensor.collapse_shape %x [[8589934592], [1, 2]] : tensor<3x5x4xf32> into tensor<3x20xf32>
+  return %c : tensor<3x20xf32>
+}

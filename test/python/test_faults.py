@@ -82,11 +82,14 @@ def test_an_interrupt_while_compiling(place: str, cold: Path, monkeypatch: pytes
 def test_an_interrupted_command_writes_nothing(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
     command = subprocess.Popen([*FUSION_OPT, "-", "-o", str(output)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    # While it waits for its input
-    time.sleep(1.5)
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+    while not children.read_text():
+        time.sleep(0.05)
+    # While the process that does the work waits for its input
+    time.sleep(0.5)
     command.send_signal(signal.SIGINT)
-    _, errors = command.communicate(timeout=60)
-    assert (command.returncode, errors) == (130, b"")
+    assert command.wait(timeout=120) == 130
+    assert command.communicate()[1] == b""
     assert files(tmp_path) == []
 
 
