@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ..dialects.mlir import ir
 from .indexing import Form, Index, delinearize, linearize, row_major
+from .sizes import Extent, meanings
 
 # MLIR's marker of a size, stride or offset that is an operand.
 DYNAMIC = -(2**63)
@@ -28,8 +29,8 @@ class Condition:
     """low <= form < high; with a step, (form - low) is a multiple of it."""
 
     form: Form
-    low: int
-    high: int
+    low: Extent
+    high: Extent
     step: int = 1
 
     @property
@@ -52,13 +53,13 @@ class Piece:
     conditions: tuple[Condition, ...] = ()
 
 
-def shape(value: ir.Value) -> list[int]:
+def shape(value: ir.Value) -> list[Extent]:
     """A tensor's sizes, those from before a cast that forgets them."""
     while not ir.ShapedType(value.type).has_static_shape and not isinstance(value, ir.BlockArgument):
         if value.owner.name != "tensor.cast":
             break
         value = value.owner.operands[0]
-    return list(ir.ShapedType(value.type).shape)
+    return meanings(ir.ShapedType(value.type).shape)
 
 
 def pieces(op: ir.Operation, index: Index) -> list[Piece]:
@@ -119,7 +120,7 @@ def _insert_slice(op: ir.Operation, index: Index) -> list[Piece]:
 
 def _pad(op: ir.Operation, index: Index) -> list[Piece]:
     source = op.operands[0]
-    low = list(ir.DenseI64ArrayAttr(op.attributes["static_low"]))
+    low = meanings(list(ir.DenseI64ArrayAttr(op.attributes["static_low"])))
     conditions = [
         Condition(form, start, start + extent) for form, start, extent in zip(index, low, shape(source), strict=True)
     ]
@@ -131,7 +132,8 @@ def _pad(op: ir.Operation, index: Index) -> list[Piece]:
 
 def _concat(op: ir.Operation, index: Index) -> list[Piece]:
     axis = ir.IntegerAttr(op.attributes["dim"]).value
-    result, start = [], 0
+    result: list[Piece] = []
+    start: Extent = 0
     for operand in op.operands:
         end = start + shape(operand)[axis]
         inside = (*index[:axis], index[axis] - start, *index[axis + 1 :])
@@ -141,11 +143,11 @@ def _concat(op: ir.Operation, index: Index) -> list[Piece]:
     return [*result[:-1], Piece(last.value, last.index)]
 
 
-def slice_parameters(op: ir.Operation) -> tuple[list[int], list[int], list[int]]:
+def slice_parameters(op: ir.Operation) -> tuple[list[Extent], list[Extent], list[int]]:
     """(offsets, sizes, strides) of tensor.extract_slice and tensor.insert_slice."""
     names = ("static_offsets", "static_sizes", "static_strides")
     offsets, sizes, strides = (list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in names)
-    return offsets, sizes, strides
+    return meanings(offsets), meanings(sizes), strides
 
 
 def has_static_parameters(op: ir.Operation) -> bool:
@@ -155,7 +157,7 @@ def has_static_parameters(op: ir.Operation) -> bool:
     return all(number != DYNAMIC for numbers in present for number in numbers)
 
 
-def _dropped_dimensions(sizes: Sequence[int], kept: Sequence[int]) -> set[int]:
+def _dropped_dimensions(sizes: Sequence[Extent], kept: Sequence[Extent]) -> set[int]:
     """The unit dimensions of a rank-reducing slice: those of `sizes` that have no partner in `kept`."""
     dropped: set[int] = set()
     remaining = list(kept)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..dialects.mlir import arith, ir
 from .indexing import Atom, Counter, Form, Quotient, Remainder, of
+from .sizes import Extent, Size, emit
 
 
 @dataclass(frozen=True)
@@ -48,36 +49,36 @@ class Binding:
         finally:
             del self._values[atom]
 
-    def number(self, value: int) -> ir.Value:
-        """An index constant."""
-        return arith.ConstantOp(ir.IndexType.get(), value).result
+    def number(self, value: Extent) -> ir.Value:
+        """An index constant, or the value of a size."""
+        return emit(value)
 
     def emit(self, form: Form) -> ir.Value:
         """The value of a form."""
         remaining = dict(form.terms)
         parts = [part for group in self._groups for part in self._digits(group, remaining)]
         parts += [self._scaled(self._atom(atom), c) for atom, c in _ordered(remaining)]
-        if form.constant or not parts:
+        if form.constant != 0 or not parts:
             parts.append(self.number(form.constant))
         result = parts[0]
         for part in parts[1:]:
             result = arith.AddIOp(result, part).result
         return result
 
-    def _digits(self, group: Digits, remaining: dict[Atom, int]) -> Iterator[ir.Value]:
+    def _digits(self, group: Digits, remaining: dict[Atom, Extent]) -> Iterator[ir.Value]:
         """The terms of a group's counters, neighbouring digits in step taken together."""
         counters = group.counters
         last = len(counters) - 1
         while last >= 0:
             coefficient = remaining.pop(counters[last], 0)
             first, expected = last, coefficient
-            while coefficient and first > 0:
+            while coefficient != 0 and first > 0:
                 expected *= counters[first].extent
                 if remaining.get(counters[first - 1]) != expected:
                     break
                 del remaining[counters[first - 1]]
                 first -= 1
-            if coefficient:
+            if coefficient != 0:
                 yield self._scaled(self._run(group, first, last), coefficient)
             last = first - 1
 
@@ -90,7 +91,7 @@ class Binding:
             value = arith.DivUIOp(value, self.number(below)).result
         return arith.RemUIOp(value, self.number(within)).result if first else value
 
-    def _scaled(self, value: ir.Value, factor: int) -> ir.Value:
+    def _scaled(self, value: ir.Value, factor: Extent) -> ir.Value:
         return value if factor == 1 else arith.MulIOp(value, self.number(factor)).result
 
     def _atom(self, atom: Atom) -> ir.Value:
@@ -116,6 +117,11 @@ class Binding:
         return arith.RemSIOp(arith.AddIOp(signed, divisor).result, divisor).result
 
 
-def _ordered(terms: dict[Atom, int]) -> list[tuple[Atom, int]]:
+def _ordered(terms: dict[Atom, Extent]) -> list[tuple[Atom, Extent]]:
     """The terms in an order that does not depend on hashes, so that equal kernels print equally."""
-    return sorted(terms.items(), key=lambda term: (abs(term[1]), str(term[0])), reverse=True)
+    return sorted(terms.items(), key=_order, reverse=True)
+
+
+def _order(term: tuple[Atom, Extent]) -> tuple[int, int, str, str]:
+    atom, factor = term
+    return (1, 0, str(factor), str(atom)) if isinstance(factor, Size) else (0, abs(factor), "", str(atom))

@@ -16,9 +16,10 @@ from .bind import Binding
 from .evaluate import Buffer, Evaluator
 from .fusion_schedule import check_schedule
 from .graph import functions
-from .layouts import layout_of
+from .layouts import Layout, layout_of
 from .schedules import Family, Parameters, Problem
 from .schedules.machine import Machine
+from .sizes import Extent, Size, emit, meanings, symbol_values, symbols_in_force
 
 
 @dataclass
@@ -55,8 +56,9 @@ class Kernels:
 
     @property
     def most_elements(self) -> int:
-        """The size, in elements, of the largest memory that a kernel walks through."""
-        return max((span(operand) for kernel in self.all for operand in kernel.operands), default=0)
+        """The size, in elements, of the largest memory that a kernel walks through, where sizes are numbers."""
+        spans = (span(layout_of(memory), memory) for kernel in self.all for memory in kernel.operands)
+        return max((each for each in spans if isinstance(each, int)), default=0)
 
 
 def kernels_of(module: ir.Module, shared: bool) -> Kernels:
@@ -77,32 +79,55 @@ def emit_body(
     family: Family,
     parameters: Parameters,
     machine: Machine,
-    memories: Sequence[ir.Value],
+    arguments: Sequence[ir.Value],
 ) -> None:
-    """Emits a kernel's code; `memories` are its ins and outs as the function got them."""
+    """Emits a kernel's code; `arguments` are the function's, as `parameter_types` has them."""
     tensors = [*problem.inputs, *problem.body.outputs]
-    buffers = [_buffer(memory, tensor) for memory, tensor in zip(memories, tensors, strict=True)]
-    inputs = dict(zip(problem.inputs, buffers, strict=False))
-    evaluator = Evaluator(problem.body, inputs, Binding(), machine.check)
-    family.emit(problem, parameters, machine, evaluator, buffers[len(inputs) :])
+    layouts = [*problem.inputs.values(), *problem.outputs]
+    with symbol_values(dict(zip(symbols_in_force(), arguments[len(tensors) :], strict=True))):
+        buffers = [_buffer(*one) for one in zip(arguments, layouts, tensors, strict=False)]
+        inputs = dict(zip(problem.inputs, buffers, strict=False))
+        evaluator = Evaluator(problem.body, inputs, Binding(), machine.check)
+        family.emit(problem, parameters, machine, evaluator, buffers[len(inputs) :])
 
 
-def span(memory: ir.Value) -> int:
-    """Elements from the base of a memref to its last element."""
-    layout = layout_of(memory)
-    extents = ir.ShapedType(memory.type).shape
+def parameter_types(kernel: ir.Operation) -> list[ir.Type]:
+    """What the kernel's function takes: memrefs, and then the values of the symbols, if there are any.
+
+    Memory whose size is not known is a bare pointer like any other, so its type says one element.
+    """
+    types = [_parameter_type(operand) for operand in kernel.operands]
+    return types + [ir.IndexType.get()] * len(symbols_in_force())
+
+
+def _parameter_type(memory: ir.Value) -> ir.Type:
+    if isinstance(span(layout_of(memory), memory), int):
+        return memory.type
+    return ir.MemRefType.get([1], ir.MemRefType(memory.type).element_type)
+
+
+def span(layout: Layout, value: ir.Value) -> Extent:
+    """Elements from the base of what lies like this to its last element."""
+    extents = meanings(ir.ShapedType(value.type).shape)
     if 0 in extents:
         return 0
     steps = ((extent - 1) * stride for extent, stride in zip(extents, layout.strides, strict=True))
     return layout.offset + sum(steps) + 1
 
 
-def _buffer(memory: ir.Value, tensor: ir.Value) -> Buffer:
+def _buffer(memory: ir.Value, layout: Layout, tensor: ir.Value) -> Buffer:
     """The memref as one dimension, and where the tensor's elements are in it."""
-    layout, element = layout_of(memory), ir.RankedTensorType(tensor.type).element_type
-    flat = ir.MemRefType.get([span(memory)], ir.MemRefType(memory.type).element_type)
+    size, element = span(layout, tensor), ir.RankedTensorType(tensor.type).element_type
+    static = size if isinstance(size, int) else ir.ShapedType.get_dynamic_size()
     base = memref.ReinterpretCastOp(
-        flat, memory, [], [], [], static_offsets=[0], static_sizes=[span(memory)], static_strides=[1]
+        ir.MemRefType.get([static], ir.MemRefType(memory.type).element_type),
+        memory,
+        [],
+        [emit(size)] if isinstance(size, Size) else [],
+        [],
+        static_offsets=[0],
+        static_sizes=[static],
+        static_strides=[1],
     )
     return Buffer(base.result, layout.strides, layout.offset, element)
 

@@ -14,7 +14,6 @@ once a point. Nothing here knows threads or loops: a schedule binds the counters
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from .indexing import Form, Index, Loaded, linearize, of
 from .kernel_body import KernelBody, UnsupportedError
 from .lanes import Lanes
 from .reduction_loops import ReductionLoops
+from .sizes import Extent, Size, UndecidedError, common_divisor, divides, emit, meaning
 from .structured import Generic
 
 MAX_ALIGNMENT = 16  # bytes; the widest access of a thread
@@ -40,8 +40,8 @@ class Buffer:
     """Where a kernel's input or output lies: a one-dimensional memref, and the tensor's strides in it."""
 
     memory: ir.Value
-    strides: tuple[int, ...]
-    offset: int
+    strides: tuple[Extent, ...]
+    offset: Extent
     element_type: ir.Type
 
 
@@ -196,6 +196,9 @@ class Evaluator:
     def _scalar(self, value: ir.Value) -> ir.Value:
         """A scalar computed in the kernel's own block: a constant, or arithmetic on constants."""
         op = value.owner.operation
+        size = _size_constant(op)
+        if size is not None:
+            return size
         operands = [self.at(operand, ()) for operand in op.operands]
         return _create(op, operands, [result.type for result in op.results])[ir.OpResult(value).result_number]
 
@@ -256,9 +259,9 @@ class Evaluator:
     def _tests(self, condition: Condition) -> Iterator[ir.Value]:
         form, (low, high) = condition.form, condition.form.bounds
         position = self.binding.emit(form)
-        if low < condition.low:
+        if not low >= condition.low:
             yield _compare(arith.CmpIPredicate.sge, position, self.binding.number(condition.low))
-        if high >= condition.high:
+        if not high < condition.high:
             yield _compare(arith.CmpIPredicate.slt, position, self.binding.number(condition.high))
         if condition.step != 1:
             rest = self.binding.emit((form - condition.low) % condition.step)
@@ -340,6 +343,10 @@ class Evaluator:
         return environment[value]
 
     def _elementwise(self, op: ir.Operation, environment: Environment) -> None:
+        size = _size_constant(op)
+        if size is not None:
+            environment[op.results[0]] = size
+            return
         operands = [self._operand(operand, environment) for operand in op.operands]
         width = next((w for operand in operands if (w := _width(operand)) is not None), None)
         types = [result.type for result in op.results]
@@ -413,7 +420,7 @@ def _steady(condition: Condition, lanes: Lanes) -> bool:
     if step == 0:
         return True
     edges = (condition.low, condition.high, lanes.divisor(condition.form))
-    return step == 1 and condition.step == 1 and all(edge % lanes.count == 0 for edge in edges)
+    return step == 1 and condition.step == 1 and all(divides(lanes.count, edge) for edge in edges)
 
 
 def _shifted(found: Sequence[Piece], lanes: Lanes, lane: int) -> list[Piece]:
@@ -440,7 +447,7 @@ def _alignment(position: Form, lanes: Lanes, buffer: Buffer) -> int:
     """Alignment in bytes of a vector at `position`; the buffer itself is aligned to MAX_ALIGNMENT."""
     size = byte_width(storage_type(buffer.element_type))
     known = lanes.divisor(position) * size
-    return math.gcd(known, MAX_ALIGNMENT) if known else MAX_ALIGNMENT
+    return common_divisor(known, MAX_ALIGNMENT) if known else MAX_ALIGNMENT
 
 
 def byte_width(type_: ir.Type) -> int:
@@ -495,6 +502,26 @@ def _create(op: ir.Operation, operands: Sequence[ir.Value], types: Sequence[ir.T
     attributes = dict(op.attributes.items())
     created = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes, loc=op.location)
     return list(created.results)
+
+
+def _size_constant(op: ir.Operation) -> ir.Value | None:
+    """The value of a constant that stands for a size, such as how many elements a mean is of; None for any other."""
+    if op.name != "arith.constant":
+        return None
+    attribute, type_ = op.attributes["value"], op.results[0].type
+    if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr) or not float(attribute.value).is_integer():
+        return None
+    size = meaning(int(attribute.value))
+    if not isinstance(size, Size):
+        return None
+    if isinstance(type_, ir.IndexType):
+        return emit(size)
+    whole = arith.IndexCastOp(ir.IntegerType.get_signless(64), emit(size)).result
+    if isinstance(type_, ir.F32Type | ir.F64Type):
+        return arith.SIToFPOp(type_, whole).result
+    if isinstance(type_, ir.IntegerType) and type_.width in (32, 64):
+        return whole if type_.width == 64 else arith.TruncIOp(type_, whole).result
+    raise UndecidedError(f"{size} as {type_}")
 
 
 def _constant(attribute: ir.Attribute) -> ir.Value:

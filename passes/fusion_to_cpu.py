@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import builtin, func, ir, memref
-from .emit_kernel import emit_body, kernels_of
+from .emit_kernel import emit_body, kernels_of, parameter_types
 from .fusion_schedule import problem_of, schedule_of
 from .pass_base import Pass
 from .schedules.machine import LoopMachine
@@ -39,21 +39,28 @@ class FusionToCpu(Pass):
         kernels = kernels_of(module, self.reuse_kernels)
         if not kernels.all:
             return
-        with ir.InsertionPoint(module.body), module.operation.location:
-            holder = builtin.ModuleOp()
-            holder.attributes["sym_name"] = ir.StringAttr.get(MODULE)
-        returned = {
-            kernels.name(kernel): _make_function(kernel, kernels.name(kernel), holder.body, module.body)
-            for kernel in kernels.distinct
-        }
+        block = kernel_module(module)
+        returned: dict[str, list[ir.Type]] = {}
+        for kernel in kernels.distinct:
+            name = kernels.name(kernel)
+            returned[name] = make_function(kernel, name, block)
+            _declare(kernel, name, returned[name], module.body)
         for kernel in kernels.all:
             _call(kernel, kernels.name(kernel), returned[kernels.name(kernel)])
 
 
-def _make_function(kernel: ir.Operation, name: str, block: ir.Block, host: ir.Block) -> list[ir.Type]:
-    """Adds the function to `block` and its declaration to `host`; returns what it returns."""
+def kernel_module(module: ir.Module) -> ir.Block:
+    """A new module for kernels."""
+    with ir.InsertionPoint(module.body), module.operation.location:
+        holder = builtin.ModuleOp()
+        holder.attributes["sym_name"] = ir.StringAttr.get(MODULE)
+    return holder.body
+
+
+def make_function(kernel: ir.Operation, name: str, block: ir.Block) -> list[ir.Type]:
+    """Adds the function to `block`; returns what it returns."""
     family, parameters = schedule_of(kernel)
-    types = [operand.type for operand in kernel.operands]
+    types = parameter_types(kernel)
     with kernel.location:
         function = func.FuncOp(name, ir.FunctionType.get(types, []), ip=ir.InsertionPoint(block))
         entry = function.add_entry_block()
@@ -64,8 +71,13 @@ def _make_function(kernel: ir.Operation, name: str, block: ir.Block, host: ir.Bl
             func.ReturnOp(results)
         type_ = ir.FunctionType.get(types, [result.type for result in results])
         function.attributes["function_type"] = ir.TypeAttr.get(type_)
-        func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(host))
     return type_.results
+
+
+def _declare(kernel: ir.Operation, name: str, results: list[ir.Type], host: ir.Block) -> None:
+    type_ = ir.FunctionType.get(parameter_types(kernel), results)
+    with kernel.location:
+        func.FuncOp(name, type_, visibility="private", ip=ir.InsertionPoint(host))
 
 
 def _call(kernel: ir.Operation, name: str, results: list[ir.Type]) -> None:

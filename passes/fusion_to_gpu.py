@@ -28,7 +28,7 @@ from .approximate_divisions import approximate_divisions
 from .approximate_exponentials import approximate_exponentials
 from .batch_memory import refuse_shared_memory
 from .emit_batch import Share, emit_batch
-from .emit_kernel import Kernels, emit_body, kernels_of
+from .emit_kernel import Kernels, emit_body, kernels_of, parameter_types
 from .errors import PassFailure
 from .fusion_report import batch_of
 from .fusion_schedule import problem_of, schedule_of
@@ -52,25 +52,31 @@ class FusionToGpu(Pass):
         kernels = kernels_of(module, self.reuse_kernels)
         if not kernels.all:
             return
-        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
-        with ir.InsertionPoint(module.body), module.operation.location:
-            holder = gpu.GPUModuleOp(MODULE)
-            block = ir.Block.create_at_start(holder.regions[0])
-        if self.index32 and kernels.most_elements <= LARGEST_INDEX_32:
-            holder.attributes["dlti.dl_spec"] = ir.Attribute.parse("#dlti.dl_spec<index = 32 : i64>")
+        block = kernel_module(module, self.index32 and kernels.most_elements <= LARGEST_INDEX_32)
         names: dict[tuple[str, ...], str] = {}
         shared_bytes: dict[tuple[str, ...], int] = {}
         launches = _launches(kernels)
         for launch in launches:
             if launch.key not in names:
                 names[launch.key] = launch.describe(len(names))
-                shared_bytes[launch.key] = _make_function(launch, names[launch.key], block)
+                shared_bytes[launch.key] = make_function(launch, names[launch.key], block)
         for launch in launches:
             _launch(launch, names[launch.key], shared_bytes[launch.key])
 
 
+def kernel_module(module: ir.Module, index32: bool) -> ir.Block:
+    """A new `gpu.module` for kernels."""
+    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(module.body), module.operation.location:
+        holder = gpu.GPUModuleOp(MODULE)
+        block = ir.Block.create_at_start(holder.regions[0])
+    if index32:
+        holder.attributes["dlti.dl_spec"] = ir.Attribute.parse("#dlti.dl_spec<index = 32 : i64>")
+    return block
+
+
 @dataclass(frozen=True)
-class _Launch:
+class JointLaunch:
     """Kernels that run at once, equal ones together, and what they have in common."""
 
     shares: tuple[tuple[ir.Operation, ...], ...]
@@ -89,9 +95,16 @@ class _Launch:
         return self.key[0] if len(self.key) == 1 else f"batch_{number}_{self.key[0]}_and_{len(self.key) - 1}_more"
 
 
-def _launches(kernels: Kernels) -> list[_Launch]:
+def launch_alone(kernel: ir.Operation) -> JointLaunch:
+    """A kernel that runs by itself."""
+    launch = _problem_launch(kernel)
+    name = ir.StringAttr(kernel.attributes["name"]).value
+    return JointLaunch(((kernel,),), kernel, launch.threads, launch.cluster, (name,))
+
+
+def _launches(kernels: Kernels) -> list[JointLaunch]:
     """The kernels, neighbours of one batch together."""
-    found: list[_Launch] = []
+    found: list[JointLaunch] = []
     for _, group in itertools.groupby(kernels.all, key=lambda kernel: (kernel.parent, batch_of(kernel))):
         members = list(group)
         refuse_shared_memory(members)
@@ -108,7 +121,7 @@ def _launches(kernels: Kernels) -> list[_Launch]:
         if len(members) > 1 and cluster > 1:
             raise PassFailure(members[-1].location, "a kernel whose blocks form clusters can't be part of a batch")
         key = tuple(name for name, share in equal.items() for _ in share)
-        found.append(_Launch(tuple(map(tuple, equal.values())), members[-1], threads.pop(), cluster, key))
+        found.append(JointLaunch(tuple(map(tuple, equal.values())), members[-1], threads.pop(), cluster, key))
     return found
 
 
@@ -117,9 +130,9 @@ def _problem_launch(kernel: ir.Operation) -> Launch:
     return family.launch(problem_of(kernel), parameters)
 
 
-def _make_function(launch: _Launch, name: str, block: ir.Block) -> int:
+def make_function(launch: JointLaunch, name: str, block: ir.Block) -> int:
     """Emits a function; returns how many bytes of shared memory its launch has to ask for."""
-    types = [operand.type for kernel in launch.kernels for operand in kernel.operands]
+    types = [type_ for kernel in launch.kernels for type_ in parameter_types(kernel)]
     with ir.InsertionPoint(block), launch.last.location:
         function = gpu.GPUFuncOp(ir.FunctionType.get(types, []), name, known_block_size=[launch.threads, 1, 1])
         if launch.cluster > 1:
@@ -135,7 +148,7 @@ def _make_function(launch: _Launch, name: str, block: ir.Block) -> int:
     return max(machine.dynamic_bytes for machine in machines)
 
 
-def _emit(launch: _Launch, function: gpu.GPUFuncOp, arguments: list[ir.Value]) -> list[GpuMachine]:
+def _emit(launch: JointLaunch, function: gpu.GPUFuncOp, arguments: list[ir.Value]) -> list[GpuMachine]:
     """Emits the kernels' code; returns where each runs. A block runs one of them, so their memory may be the same."""
     if len(launch.key) == 1:
         machine = GpuMachine(function, launch.threads, cluster=launch.cluster)
@@ -155,12 +168,12 @@ def _emit(launch: _Launch, function: gpu.GPUFuncOp, arguments: list[ir.Value]) -
     return machines
 
 
-def _emit_kernel(kernel: ir.Operation, machine: GpuMachine, memories: Sequence[ir.Value]) -> None:
+def _emit_kernel(kernel: ir.Operation, machine: GpuMachine, arguments: Sequence[ir.Value]) -> None:
     family, parameters = schedule_of(kernel)
-    emit_body(problem_of(kernel), family, parameters, machine, memories)
+    emit_body(problem_of(kernel), family, parameters, machine, arguments)
 
 
-def _launch(launch: _Launch, name: str, shared_bytes: int) -> None:
+def _launch(launch: JointLaunch, name: str, shared_bytes: int) -> None:
     blocks = sum(_problem_launch(kernel).blocks for kernel in launch.kernels)
     with ir.InsertionPoint(launch.last), launch.last.location:
         if blocks:

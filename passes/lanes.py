@@ -8,10 +8,10 @@ first lane is divisible: together they say whether a vector load will do, and ho
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from .indexing import Atom, Counter, Form, Index, Quotient, Remainder, of
+from .sizes import Extent, common_divisor, divides
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Lanes:
     aligned: bool = True
     multiples: tuple[Form, ...] = ()
 
-    def step(self, form: Form) -> int | None:
+    def step(self, form: Form) -> Extent | None:
         """By how much `form` grows from a lane to the next; None where that is not a constant."""
         total = self._merged_step(form)
         if total is None:
@@ -42,7 +42,7 @@ class Lanes:
             total += inner * coefficient
         return total
 
-    def steps(self, index: Index) -> list[int | None]:
+    def steps(self, index: Index) -> list[Extent | None]:
         """The step of each of an index's forms."""
         return [self.step(form) for form in index]
 
@@ -61,17 +61,17 @@ class Lanes:
 
     def _known_divisor(self, form: Form) -> int:
         merged = self._merged_step(form)
-        known = math.gcd(form.constant, (merged or 0) * self._unit)
+        known = common_divisor(form.constant, (merged or 0) * self._unit)
         for atom, coefficient in form.terms:
             if atom not in self.run or merged is None:
-                known = math.gcd(known, coefficient * self._atom_divisor(atom))
+                known = common_divisor(known, coefficient * self._atom_divisor(atom))
         return known
 
     @property
     def _unit(self) -> int:
         return self.count if self.aligned else 1
 
-    def _merged_step(self, form: Form) -> int | None:
+    def _merged_step(self, form: Form) -> Extent | None:
         """The run's merged coefficient, None where the form does not treat the run as one counter."""
         step = expected = form.coefficient(self.run[-1])
         for outer, inner in zip(self.run[-2::-1], self.run[:0:-1], strict=True):
@@ -83,17 +83,17 @@ class Lanes:
     def _varies(self, atom: Quotient | Remainder) -> bool:
         return any(inner in self.run for inner in atom.form.atoms())
 
-    def _derived_step(self, atom: Quotient | Remainder) -> int | None:
+    def _derived_step(self, atom: Quotient | Remainder) -> Extent | None:
         """Inside an aligned group of lanes a quotient stands still and a remainder runs with its form."""
         step = self.step(atom.form)
         if step == 0:
             return 0
-        aligned = self.aligned and self.divisor(atom.form) % self.count == atom.divisor % self.count == 0
+        aligned = self.aligned and self.divisor(atom.form) % self.count == 0 and divides(self.count, atom.divisor)
         if step != 1 or not aligned:
             return None
         return 1 if isinstance(atom, Remainder) else 0
 
     def _atom_divisor(self, atom: Atom) -> int:
         if isinstance(atom, Remainder):
-            return math.gcd(self.divisor(atom.form), atom.divisor)
+            return common_divisor(self.divisor(atom.form), atom.divisor)
         return 1

@@ -14,23 +14,28 @@ from dataclasses import dataclass
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .indexing import row_major
+from .sizes import Extent, meaning, meanings
 
 
 @dataclass(frozen=True)
 class Layout:
     """Strides and offset in elements."""
 
-    strides: tuple[int, ...]
-    offset: int = 0
+    strides: tuple[Extent, ...]
+    offset: Extent = 0
 
 
 def layout_of(value: ir.Value) -> Layout:
     """The layout of a tensor or a memref of static shape."""
+    shape = meanings(ir.ShapedType(value.type).shape)
     if isinstance(value.type, ir.MemRefType):
-        strides, offset = ir.MemRefType(value.type).get_strides_and_offset()
-        return Layout(tuple(strides), offset)
+        memory = ir.MemRefType(value.type)
+        if not isinstance(memory.layout, ir.StridedLayoutAttr):
+            return Layout(tuple(row_major(shape)))
+        strides, offset = memory.get_strides_and_offset()
+        return Layout(tuple(meanings(strides)), meaning(offset))
     recorded = _of_argument(value) if isinstance(value, ir.BlockArgument) else _of_result(value)
-    return recorded or Layout(tuple(row_major(ir.ShapedType(value.type).shape)))
+    return recorded or Layout(tuple(row_major(shape)))
 
 
 def _of_argument(argument: ir.BlockArgument) -> Layout | None:

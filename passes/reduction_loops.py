@@ -21,9 +21,11 @@ from ..dialects.mlir import arith, ir, scf, vector
 from .bind import Binding
 from .indexing import Counter
 from .lanes import Lanes
+from .sizes import Extent, Size
 from .structured import Combiner
 
 SHORTEST = 64  # turns; a shorter loop is one chain
+CHAIN = 256  # turns of a chain, of a loop whose length is not known
 Step = Callable[[Sequence[ir.Value]], list[ir.Value]]
 
 
@@ -85,10 +87,10 @@ class ReductionLoops:
             return value
         return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
 
-    def _number(self, value: int) -> ir.Value:
+    def _number(self, value: Extent) -> ir.Value:
         return self.binding.number(value)
 
 
-def chain(turns: int) -> int:
+def chain(turns: Extent) -> int:
     """How many turns of a long loop are one chain: a power of two near the root."""
-    return 1 << (turns.bit_length() + 1) // 2
+    return CHAIN if isinstance(turns, Size) else 1 << (turns.bit_length() + 1) // 2

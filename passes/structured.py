@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ..dialects.mlir import ir
 from .indexing import Counter, Form, Index, constant, of
+from .sizes import Extent, meaning, meanings
 
 # A combiner's neutral element by operation: what a reduction starts from, whatever the type's width.
 NEUTRAL = {
@@ -87,11 +88,11 @@ class Generic:
         return len(ir.ArrayAttr(self.op.attributes["iterator_types"]))
 
     @cached_property
-    def extents(self) -> list[int]:
+    def extents(self) -> list[Extent]:
         """The size of each iteration dimension."""
-        found: dict[int, int] = {}
+        found: dict[int, Extent] = {}
         for value, results in zip(self.op.operands, self.maps, strict=True):
-            for expression, extent in zip(results, ir.ShapedType(value.type).shape, strict=True):
+            for expression, extent in zip(results, meanings(ir.ShapedType(value.type).shape), strict=True):
                 if isinstance(expression, ir.AffineDimExpr):
                     found.setdefault(ir.AffineDimExpr(expression).position, extent)
         return [found[dimension] for dimension in range(self.rank)]
@@ -102,7 +103,7 @@ class Generic:
         return {d: Counter(self.extents[d], f"r{d}") for d in self.reduction_dims}
 
     @property
-    def reduction_extents(self) -> list[int]:
+    def reduction_extents(self) -> list[Extent]:
         """The sizes of the reduction dimensions."""
         return [self.extents[dimension] for dimension in self.reduction_dims]
 
@@ -192,7 +193,7 @@ def apply(expression: ir.AffineExpr, dimensions: Sequence[Form]) -> Form:
     if isinstance(expression, ir.AffineDimExpr):
         return dimensions[ir.AffineDimExpr(expression).position]
     if isinstance(expression, ir.AffineConstantExpr):
-        return constant(ir.AffineConstantExpr(expression).value)
+        return constant(meaning(ir.AffineConstantExpr(expression).value))
     binary = ir.AffineBinaryExpr(expression)
     left = apply(binary.lhs, dimensions)
     if isinstance(expression, ir.AffineAddExpr):

@@ -21,6 +21,7 @@ from ..indexing import Counter, Form, Index, delinearize, linearize, of
 from ..kernel_body import KernelBody, Trace
 from ..lanes import Lanes
 from ..layouts import Layout
+from ..sizes import Extent, meanings
 from .machine import Machine
 
 FETCHED_BYTES = (4, 8, 16)  # that an asynchronous copy may have
@@ -101,26 +102,27 @@ class Family(Protocol):
         ...
 
 
-def counters(shape: Sequence[int]) -> list[Counter]:
+def counters(shape: Sequence[Extent]) -> list[Counter]:
     """A counter for each dimension."""
     return [Counter(extent, f"d{number}") for number, extent in enumerate(shape)]
 
 
 def position(of_counters: Sequence[Counter]) -> Form:
     """The row-major position that counters make."""
-    strides, step = [], 1
+    strides: list[Extent] = []
+    step: Extent = 1
     for counter in reversed(of_counters):
         strides.append(step)
         step *= max(counter.extent, 1)
     return linearize([of(counter) for counter in of_counters], strides[::-1])
 
 
-def shape(value: ir.Value) -> list[int]:
+def shape(value: ir.Value) -> list[Extent]:
     """A tensor's sizes."""
-    return list(ir.ShapedType(value.type).shape)
+    return meanings(ir.ShapedType(value.type).shape)
 
 
-def elements(value: ir.Value) -> int:
+def elements(value: ir.Value) -> Extent:
     """How many elements a tensor has."""
     return math.prod(shape(value))
 

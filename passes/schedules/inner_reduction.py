@@ -33,6 +33,7 @@ from ..evaluate import Buffer, Evaluator
 from ..indexing import Counter, Form, Index, Loaded, delinearize, linearize, of, row_major
 from ..kernel_body import KernelBody, Request, Trace
 from ..lanes import Lanes
+from ..sizes import Extent, Size, UndecidedError, divides
 from ..structured import Generic
 from .family import (
     Choice,
@@ -78,10 +79,10 @@ class Rows:
 
     generic: Generic
     counters: tuple[Counter, ...]
-    columns: int
+    columns: Extent
 
     @property
-    def count(self) -> int:
+    def count(self) -> Extent:
         return math.prod(counter.extent for counter in self.counters)
 
     def index(self, value: ir.Value, column: Form) -> Index:
@@ -149,6 +150,7 @@ class InnerReduction:
     ) -> None:
         rows = _rows(problem.body)
         assert rows is not None
+        _refuse_unknown(rows, parameters)
         column = Counter(rows.columns, "column")
         trace = _trace(problem.body, rows, column)
         levels = trace.levels()
@@ -176,6 +178,15 @@ class InnerReduction:
                 shelf = Shelf(kept, column, walk.chunks, stride.vector, machine, evaluator)
                 shelf.load(walk.edges, 0)
                 compute(row, walk, shelf)
+
+
+def _refuse_unknown(rows: Rows, parameters: Parameters) -> None:
+    """UndecidedError for what has to know how many rows or columns there are."""
+    if parameters["groups"] and isinstance(rows.count, Size):
+        raise UndecidedError(f"whether there are as many as {parameters['groups']} rows")
+    is_walked = parameters["row"] == "memory" and not parameters["chunks"] and not parameters["aligned"]
+    if isinstance(rows.columns, Size) and not (is_walked and divides(int(parameters["vector"]), rows.columns)):
+        raise UndecidedError(f"the number of columns, {rows.columns}")
 
 
 def _reduce_level(

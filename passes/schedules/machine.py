@@ -15,6 +15,7 @@ from typing import Protocol
 from ...dialects.fusion import storage_type
 from ...dialects.mlir import arith, cf, gpu, ir, memref, nvgpu, scf, vector
 from ..evaluate import from_storage, to_storage
+from ..sizes import Extent, divides, emit
 from . import cluster
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
@@ -39,11 +40,11 @@ class Row:
 class Machine(Protocol):
     """What a schedule needs from the place it runs at."""
 
-    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
+    def units(self, count: Extent, unroll: int) -> Iterator[list[ir.Value]]:
         """Runs the loop's body for units 0 <= unit < count, up to `unroll` of them at once."""
         ...
 
-    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+    def rows(self, count: Extent, rows_per_block: int, threads: int) -> Iterator[Row]:
         """Runs the loop's body for rows 0 <= row < count, `threads` of them sharing a row."""
         ...
 
@@ -130,9 +131,9 @@ class Machine(Protocol):
         ...
 
 
-def number(value: int) -> ir.Value:
-    """An index constant."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+def number(value: Extent) -> ir.Value:
+    """An index constant, or the value of a size."""
+    return emit(value)
 
 
 def both(one: ir.Value | None, other: ir.Value | None) -> ir.Value | None:
@@ -161,13 +162,13 @@ class LoopMachine:
         self._entry = entry
         self.failed: ir.Value | None = None
 
-    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
+    def units(self, count: Extent, unroll: int) -> Iterator[list[ir.Value]]:
         loop = scf.ForOp(number(0), number(count), number(1))
         with ir.InsertionPoint(loop.body):
             yield [loop.induction_variable]
             scf.YieldOp([])
 
-    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+    def rows(self, count: Extent, rows_per_block: int, threads: int) -> Iterator[Row]:
         for (row,) in self.units(count, 1):
             yield Row(row, number(0), None)
 
@@ -265,20 +266,20 @@ class GpuMachine:
     def _block_id(self) -> ir.Value:
         return self._given_block_id or _id(gpu.BlockIdOp)
 
-    def units(self, count: int, unroll: int) -> Iterator[list[ir.Value]]:
+    def units(self, count: Extent, unroll: int) -> Iterator[list[ir.Value]]:
         """Neighbouring threads take neighbouring units; a thread's own lie a block apart."""
         per_block = self._block * unroll
         first = arith.AddIOp(_times(self._block_id, per_block), _id(gpu.ThreadIdOp)).result
         steps = [number(step * self._block) for step in range(unroll)]
         units = [first, *(arith.AddIOp(first, step).result for step in steps[1:])]
-        if count % per_block == 0:
+        if divides(per_block, count):
             yield units
             return
         for unit in units:
             with guarded(_less(unit, count)):
                 yield [unit]
 
-    def rows(self, count: int, rows_per_block: int, threads: int) -> Iterator[Row]:
+    def rows(self, count: Extent, rows_per_block: int, threads: int) -> Iterator[Row]:
         if self._cluster > 1:
             row, of_row = self.group(threads)
             yield Row(row, of_row, None)
@@ -290,7 +291,7 @@ class GpuMachine:
         in_block = arith.DivUIOp(thread, number(threads)).result
         row = arith.AddIOp(_times(block, rows_per_block), in_block).result
         in_row = arith.RemUIOp(thread, number(threads)).result
-        if count % rows_per_block == 0:
+        if divides(rows_per_block, count):
             yield Row(row, in_row, None)
             return
         inside = _less(row, count)
@@ -600,7 +601,7 @@ def _times(value: ir.Value, factor: int) -> ir.Value:
     return value if factor == 1 else arith.MulIOp(value, number(factor)).result
 
 
-def _less(value: ir.Value, bound: int) -> ir.Value:
+def _less(value: ir.Value, bound: Extent) -> ir.Value:
     return arith.CmpIOp(arith.CmpIPredicate.ult, value, number(bound)).result
 
 

@@ -19,6 +19,7 @@ from ..evaluate import Buffer, Evaluator
 from ..indexing import Counter, Form, Quotient, Remainder
 from ..kernel_body import KernelBody, Request
 from ..lanes import Lanes
+from ..sizes import Extent, UndecidedError, divides
 from .family import Choice, Launch, Parameters, Problem, accesses, element_bytes, elements, index_at, position, shape
 from .family import counters as counters_of
 from .family import widest_vector as widest
@@ -33,15 +34,15 @@ MOST_REQUESTS = 4  # elements computed for each operation and point, before shar
 class Space:
     """The points of a pointwise kernel: sizes without the ones, of which the last `merged` count as one."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Extent, ...]
     merged: int
 
     @property
-    def count(self) -> int:
+    def count(self) -> Extent:
         return math.prod(self.sizes)
 
     @property
-    def inner(self) -> int:
+    def inner(self) -> Extent:
         """The size of the merged innermost dimension."""
         return math.prod(self.sizes[len(self.sizes) - self.merged :])
 
@@ -96,6 +97,8 @@ class Pointwise:
         outputs: Sequence[Buffer],
     ) -> None:
         space, vector = _space(problem), int(parameters["vector"])
+        if not space.is_flat and not divides(vector, space.inner):
+            raise UndecidedError(f"whether {space.inner} is a multiple of {vector}")
         vectors, rest = divmod(space.count, vector)
         if vectors:
             for units in machine.units(vectors, int(parameters["unroll"])):

@@ -13,7 +13,6 @@ few elements at both *edges* of the row remain, one for each of the first thread
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from ..evaluate import Evaluator
 from ..indexing import Atom, Counter, Form, of
 from ..lanes import Lanes
 from ..reduction_loops import SHORTEST, chain
+from ..sizes import Extent, divides, up
 from .machine import number
 from .partial import Partial
 
@@ -91,7 +91,7 @@ class Walk:
 
     def __init__(
         self,
-        extent: int,
+        extent: Extent,
         stride: Stride,
         thread: ir.Value,
         evaluator: Evaluator,
@@ -104,7 +104,7 @@ class Walk:
         self.edges = [] if self._aligned is None else self._edges(self._aligned)
 
     @property
-    def chunks(self) -> int:
+    def chunks(self) -> Extent:
         """How many vectors a thread stands at, at most."""
         return self.stride.chunks + self.iterations * self.stride.unroll
 
@@ -184,11 +184,11 @@ class Walk:
             scf.YieldOp([])
 
     @property
-    def iterations(self) -> int:
+    def iterations(self) -> Extent:
         """How often the loop runs, where there is one."""
         stride = self.stride
-        looped = math.ceil(self.extent / (stride.vector * stride.threads)) - stride.chunks
-        return max(0, math.ceil(looped / stride.unroll))
+        looped = up(self.extent, stride.vector * stride.threads) - stride.chunks
+        return max(0, up(looped, stride.unroll)) if stride.chunks else up(looped, stride.unroll)
 
     def stops(self, iteration: ir.Value) -> list[Stop]:
         """The stops of an iteration of the loop."""
@@ -198,7 +198,7 @@ class Walk:
         last = first + (self.iterations - 1) * unroll
         return [self._stop(base, step, last + step) for step in range(unroll)]
 
-    def _stop(self, base: ir.Value, step: int, furthest: int) -> Stop:
+    def _stop(self, base: ir.Value, step: int, furthest: Extent) -> Stop:
         """Chunk base + step; `furthest` is the last chunk it can be."""
         chunk = arith.AddIOp(base, number(step)).result
         place = arith.AddIOp(arith.MulIOp(chunk, number(self.stride.threads)).result, self._thread).result
@@ -208,7 +208,7 @@ class Walk:
         width = self.stride.vector
         start = arith.MulIOp(place, number(width)).result
         counter = Counter(self.extent, "column")
-        lanes = Lanes(width, (counter,), aligned=self.extent % width == 0) if width > 1 else None
+        lanes = Lanes(width, (counter,), aligned=divides(width, self.extent)) if width > 1 else None
         if end <= self.extent:
             self._evaluator.binding.bind(counter, start)
             return Stop(chunk, counter, lanes, None)
@@ -223,10 +223,10 @@ class Walk:
         vectors = arith.DivUIOp(arith.SubIOp(number(self.extent), head).result, width).result
         return _Aligned(alignment, head, vectors)
 
-    def _aligned_stop(self, aligned: _Aligned, chunk: ir.Value, place: ir.Value, end: int) -> Stop:
+    def _aligned_stop(self, aligned: _Aligned, chunk: ir.Value, place: ir.Value, end: Extent) -> Stop:
         """`end` is where the last vector that it can be would end, did the row start where memory is aligned."""
         width, counter, valid = self.stride.vector, Counter(self.extent, "column"), None
-        if end + width - 1 > self.extent:
+        if not end + width - 1 <= self.extent:
             valid = arith.CmpIOp(arith.CmpIPredicate.ult, place, aligned.vectors).result
             place = arith.MinUIOp(place, arith.SubIOp(aligned.vectors, number(1)).result).result
         start = arith.AddIOp(arith.MulIOp(place, number(width)).result, aligned.head).result
@@ -252,7 +252,7 @@ class Walk:
     def _validity(self, start: ir.Value, clamped: ir.Value) -> ir.Value:
         """A vector past the end stands at the last whole one: lanes that belong to another are not valid."""
         width = self.stride.vector
-        if self.extent % width == 0:
+        if divides(width, self.extent):
             return arith.CmpIOp(arith.CmpIPredicate.ult, start, number(self.extent)).result
         type_ = ir.VectorType.get([width], ir.IndexType.get())
         numbers = ir.DenseElementsAttr.get(
