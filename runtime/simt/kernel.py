@@ -6,11 +6,12 @@ of the orders that a GPU may choose; whether another order could give other resu
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +80,19 @@ class Kernel:
         ]
         self._cluster = _cluster_size(function)
         self._shared = list(_shared_memories(function, arguments[count:], compiler))
+
+    def on(self, types: Sequence[str]) -> Kernel:
+        """The same kernel on memory of these types, which say the sizes where the kernel's own leave them open."""
+        sized = copy.copy(self)
+        sized._parameters = [self._sized(*one) for one in zip(self._parameters, types, strict=True)]
+        return sized
+
+    def _sized(self, parameter: Parameter, type_: str) -> Parameter:
+        if not parameter.is_memory:
+            return parameter
+        with self._function.context:
+            shape, strides, offset = layout_of(self._function, ir.Type.parse(type_))
+        return replace(parameter, shape=shape, strides=strides, offset=offset)
 
     def run(
         self, blocks: Size, threads: Size, arguments: Sequence[int | float], shared_bytes: int, written: Written

@@ -65,7 +65,7 @@ class SimtLauncher:
 
     def prepare(self, launch: Launch) -> Launched:
         """Makes the kernel's steps, once."""
-        kernel = self._kernel(launch.kernel)
+        kernel = self._kernel(launch.kernel).on(launch.parameters)
 
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
             kernel.run(launch.grid, launch.block, arguments, launch.shared_bytes, self._written)

@@ -15,14 +15,21 @@ from .memory import MemRef, Segment, report
 from .ops_vector import DYNAMIC, MEMORY_OPS
 from .state import State
 
+ANY_SIZE = 1 << 62
+"""Stands for a first dimension that varies: the memory's own end is what an access is checked against."""
+
 
 def layout_of(op: ir.Operation, type_: ir.Type) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Sizes, strides and offset of a memref type, in elements."""
     memory = ir.MemRefType(type_)
     strides, offset = memory.get_strides_and_offset()
-    if not memory.has_static_shape or DYNAMIC in strides:
-        raise unsupported(op, f"no memory of sizes that vary ({memory})", "ops_memref.py")
-    return tuple(memory.shape), tuple(strides), 0 if offset == DYNAMIC else offset
+    if DYNAMIC in strides or DYNAMIC in memory.shape[1:]:
+        raise unsupported(op, f"no memory of strides that vary ({memory})", "ops_memref.py")
+    return (
+        tuple(ANY_SIZE if extent == DYNAMIC else extent for extent in memory.shape),
+        tuple(strides),
+        0 if offset == DYNAMIC else offset,
+    )
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
