@@ -224,7 +224,8 @@ def _heading(number: int, count: int, graph: CompiledGraph) -> str:
     """Which graph it is, as a comment."""
     options = {"fusion_type": graph.options.fusion_type, "target": graph.options.target, **graph.options.differences()}
     settings = ", ".join(f"{name}={value}" for name, value in options.items())
-    return f"// graph {number + 1} of {count}, {graph.kind}: {settings}\n"
+    note = f"; {graph.note}" if graph.note else ""
+    return f"// graph {number + 1} of {count}, {graph.kind}: {settings}{note}\n"
 
 
 def _text_of(graph: CompiledGraph, stage: str) -> str:

@@ -29,7 +29,7 @@ from ..driver.scope import capture
 from ..targets import cpu
 from ..targets.target import Target
 from .decompositions import decomposition_table
-from .graphs import compile_graph
+from .graph_build import compile_graph
 from .importer import Imported, name_arguments, output_nodes, program_device
 
 MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
