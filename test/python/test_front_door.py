@@ -79,7 +79,7 @@ def test_any_number_of_sizes_is_compiled(told: _Told):
     for rows in range(1, 13):
         x = torch.randn(rows, 8)
         torch.testing.assert_close(fast(x), f(x), rtol=1e-5, atol=1e-5)
-    assert fast.ir().count("func.func @main") == 12
+    assert fast.ir().count("func.func @main") == 2, "one for the first sizes, one for all"
     assert "PyTorch's limit" not in told.text
 
 
