@@ -16,8 +16,7 @@ from mlir_fusion.driver.cached_stages import full_text
 from mlir_fusion.driver.lower import lower
 from mlir_fusion.driver.options import Declaration, Options, declarations
 from mlir_fusion.driver.runner import make_context
-from mlir_fusion.frontend import graphs as graphs_module
-from mlir_fusion.frontend import variants
+from mlir_fusion.frontend import graph_build, variants
 from torch import Tensor, nn
 
 import mlir_fusion
@@ -44,7 +43,7 @@ class Built:
 
 @pytest.fixture
 def built(monkeypatch) -> Built:
-    seen, plain = Built(), graphs_module.build
+    seen, plain = Built(), graph_build.build
 
     def build(module: Any, options: Options, counts: Any) -> Any:
         seen.options.append(options)
@@ -53,7 +52,7 @@ def built(monkeypatch) -> Built:
         seen.hosts.append(full_text(artifact.host))
         return artifact
 
-    monkeypatch.setattr(graphs_module, "build", build)
+    monkeypatch.setattr(graph_build, "build", build)
     return seen
 
 
