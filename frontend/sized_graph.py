@@ -2,7 +2,7 @@
 
 The graph is traced for two sets of sizes, whose numbers stand in for the symbols (`symbols.py`), and both traces are
 compiled to one program (`driver/sized_program.py`). A call looks up the symbols' values among its arguments; the first
-call with new values plans memory for them, which compiles nothing.
+call with new values plans memory for them and compiles the host function, but no kernel.
 """
 
 from __future__ import annotations
