@@ -84,7 +84,9 @@ def compile_portable(llvm_ir: str, is_optimized: bool) -> NativeObject:
     """Compiles a module for every machine with a processor of this architecture."""
     llvm.initialize()
     target = llvmlite.Target.from_triple(llvmlite.get_process_triple())
-    return _compile_object(llvm_ir, target.create_target_machine(opt=1, reloc="pic", jit=True), is_optimized)
+    # A long list of calls takes LLVM's better instruction selection time that is quadratic in its length
+    machine = target.create_target_machine(opt=2 if is_optimized else 0, reloc="pic", jit=True)
+    return _compile_object(llvm_ir, machine, is_optimized)
 
 
 def _compile_object(llvm_ir: str, machine: llvmlite.TargetMachine, is_optimized: bool) -> NativeObject:
