@@ -7,6 +7,9 @@ the target: they compare two times, in microseconds,
     whole   bytes / (bandwidth * the share of the multiprocessors that have a block)
     split   bytes / bandwidth + another launch
 
+Rows of a width that no wide access divides are read several as one, if need be in a single part: what that many rows
+come to side by side is joined by the second kernel.
+
 A reduction over columns in a region that also reduces the same rows, or gives something of their size, is split in
 any case, into the parts that are resident at once: one kernel then reads each row once, for both
 (schedules/row_and_column.py).
@@ -25,6 +28,9 @@ from .structured import Generic
 PARTIAL = "fusion.partial"
 """Marks a generic whose results are partial: of no meaning to the program, and short-lived."""
 LAUNCH = 4.0  # microseconds that another kernel takes, at least
+NARROW_LOSS = (
+    0.4  # of the time that the widest accesses take, divided by an element's bytes: what single elements take more
+)
 STRIPS = 8  # that rows read as one make, so that the last one, where it is no whole one, is a small part
 WIDEST = 16  # bytes of an access
 STRIP = 512  # bytes of a row that a block reads side by side, where there are many parts
@@ -94,7 +100,7 @@ def split_of(generic: Generic, traffic: Traffic, shares_rows: bool, target: Targ
     split = _resident_parts(generic, target) if shares_rows else None
     for side_by_side in () if split else dict.fromkeys((_side_by_side(generic, traffic), 1)):
         split = split or _divide(generic, _parts(generic, traffic, side_by_side, target), side_by_side)
-    return split
+    return split or (None if shares_rows else _undivided(generic, traffic, target))
 
 
 def columns(generic: Generic) -> int:
@@ -114,7 +120,7 @@ def _parts(generic: Generic, traffic: Traffic, side_by_side: int, target: Target
         whole_blocks = outer * math.ceil(row / NARROW_STRIP)
         blocks = outer * math.ceil(side_by_side * row / STRIP)
         most = reduced // (side_by_side * LEAST_ROWS)
-    at_full_speed = math.prod(generic.extents) * traffic.bytes / (target.memory_bandwidth * 1e3)
+    at_full_speed = _at_full_speed(generic, traffic, target)
     share = min(1.0, whole_blocks / target.multiprocessors)
     if at_full_speed / share <= at_full_speed + LAUNCH:
         return 1
@@ -136,6 +142,22 @@ def _resident_parts(generic: Generic, target: Target) -> Split | None:
         return None
     parts = min(divisors, key=lambda parts: abs(parts - wanted))
     return Split(whole, dimension, parts, extent // parts)
+
+
+def _undivided(generic: Generic, traffic: Traffic, target: Target) -> Split | None:
+    """One part, of rows that are read as one, where accesses of single elements take longer than another launch."""
+    side_by_side = _side_by_side(generic, traffic)
+    lost = _at_full_speed(generic, traffic, target) * NARROW_LOSS / traffic.smallest
+    if side_by_side == 1 or lost <= LAUNCH:
+        return None
+    dimension = generic.reduction_dims[-1]
+    rest = generic.extents[dimension] % side_by_side
+    return Split((), dimension, 1, generic.extents[dimension] - rest, rest, side_by_side)
+
+
+def _at_full_speed(generic: Generic, traffic: Traffic, target: Target) -> float:
+    """How long it takes to read everything once, in microseconds."""
+    return math.prod(generic.extents) * traffic.bytes / (target.memory_bandwidth * 1e3)
 
 
 def _divide(generic: Generic, wanted: int, side_by_side: int) -> Split | None:

@@ -49,6 +49,7 @@ MOST_THREADS = 1024
 CHUNKS = 8  # rows that a thread holds in registers, if there are no more
 REGISTERS = 48  # of a thread, for what is loaded at once
 NARROW_STRIP = 8  # threads side by side, at least: 128 bytes
+MOST_SHARED_BYTES = 32768  # of a block, for partial results: attributions are less than 48 KiB
 CPU_VECTOR = 16
 
 
@@ -300,6 +301,11 @@ def _gpu_choice(problem: Problem, columns: Columns, target: Target) -> Choice:
         across //= 2
     full = columns.blocks * math.ceil(vectors / across) >= enough
     down = min((THREADS if full else MOST_THREADS) // across, _power_of_two(rows))
+    if full and across * down < THREADS:
+        # Few rows: columns make up for them, so that a block is worth its start
+        across = min(THREADS // down, _power_of_two(vectors))
+    while down > WARP // across and _joined_bytes(problem, columns, width, across, down) > MOST_SHARED_BYTES:
+        down //= 2
     down = max(down, WARP // across)
     at_once = _rows_at_once(problem, columns, width)
     chunks = math.ceil(rows / down)
@@ -308,6 +314,13 @@ def _gpu_choice(problem: Problem, columns: Columns, target: Target) -> Choice:
         return Choice(_parameters(width, across, down, chunks, 1), f"{why}, the rows in registers")
     unroll = min(at_once, 1 << chunks.bit_length() - 1)
     return Choice(_parameters(width, across, down, 0, unroll), f"{why}, {unroll} rows in flight")
+
+
+def _joined_bytes(problem: Problem, columns: Columns, width: int, across: int, down: int) -> int:
+    """Shared memory in which the threads of a column leave what their reductions have come to."""
+    reductions = _trace(problem.body, columns, Counter(columns.rows)).reductions
+    slots = across * down // max(across, WARP)
+    return slots * across * width * sum(element_bytes(value) for value, _ in reductions)
 
 
 def _parameters(width: int, across: int, down: int, chunks: int, unroll: int) -> Parameters:

@@ -249,3 +249,41 @@ func.func @order(%x: tensor<65536x2048xf32>, %y: tensor<64xf32>) -> (tensor<2048
   }) : (tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>)
   return %r, %s#0, %s#1 : tensor<2048xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// Columns enough for all multiprocessors, but no wide access divides their number: eight rows are read as one. What is
+// left of them has a reduction of its own; a second kernel joins all of it. With few rows that is not worth a launch.
+
+// CHECK-LABEL: func.func @odd_width
+// CHECK:         ^bb0(%[[X:.*]]: tensor<4095x50257xbf16>, %[[Y:.*]]: tensor<99x50257xbf16>)
+// CHECK:         %[[MOST:.*]] = tensor.extract_slice %[[X]][0, 0] [4088, 50257] [1, 1]
+// CHECK:         %[[AS_ONE:.*]] = tensor.expand_shape %[[MOST]] {{\[\[}}0, 1, 2], [3]] output_shape [1, 511, 8, 50257]
+// CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "parallel", "parallel"]} ins(%[[AS_ONE]]
+// CHECK:           -> tensor<1x8x50257xbf16>
+// CHECK:         linalg.generic {{.*}}ins(%[[Y]] : tensor<99x50257xbf16>)
+func.func @odd_width(%x: tensor<4095x50257xbf16>, %y: tensor<99x50257xbf16>) -> (tensor<50257xbf16>, tensor<50257xbf16>) {
+  %r:2 = "fusion.region"(%x, %y) ({
+  ^bb0(%a: tensor<4095x50257xbf16>, %b: tensor<99x50257xbf16>):
+    %least = arith.constant 0xFF80 : bf16
+    %e = tensor.empty() : tensor<50257xbf16>
+    %init = linalg.fill ins(%least : bf16) outs(%e : tensor<50257xbf16>) -> tensor<50257xbf16>
+    %m = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+        ins(%a : tensor<4095x50257xbf16>) outs(%init : tensor<50257xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<50257xbf16>
+    %n = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+        ins(%b : tensor<99x50257xbf16>) outs(%init : tensor<50257xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      %1 = arith.maximumf %in, %out : bf16
+      linalg.yield %1 : bf16
+    } -> tensor<50257xbf16>
+    "fusion.yield"(%m, %n) : (tensor<50257xbf16>, tensor<50257xbf16>) -> ()
+  }) : (tensor<4095x50257xbf16>, tensor<99x50257xbf16>) -> (tensor<50257xbf16>, tensor<50257xbf16>)
+  return %r#0, %r#1 : tensor<50257xbf16>, tensor<50257xbf16>
+}

@@ -46,6 +46,14 @@ def test_full_sum(shape: tuple[int, ...]) -> None:
     check(lambda x: (x * x).sum(), [rand(*shape)])
 
 
+def test_middle_sum() -> None:
+    """Rows of an odd width, read several as one; and one row, of which nothing is summed."""
+    torch.manual_seed(0)
+    check(lambda x: x.sum(1), [rand(64, 1000, 513, dtype=BF16)])
+    check(lambda x: x.sum((0, 2)), [rand(32, 64, 128, 257, dtype=BF16)])
+    check(lambda x: x.sum(0), [rand(1, 2**24 + 8)])
+
+
 @pytest.mark.parametrize("shape", [(64, 3, 224, 224), (128, 256, 56, 56), (2, 5, 7, 11)], ids=str)
 def test_channel_sums(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)

@@ -32,6 +32,8 @@ PROGRAMS = [
     Program("rest_of_computed_bf16", lambda x: x.sum(), lambda: (rand(262147, dtype=BF16),)),
     Program("rows_as_one", lambda x: x.sum(0), lambda: (rand(65537, 33),)),
     Program("rows_as_one_bf16", lambda x: (x * x).sum(0), lambda: (rand(65537, 5, 3, dtype=BF16),)),
+    Program("middle_as_one", lambda x: x.sum(1), lambda: (rand(64, 257, 513, dtype=BF16),)),
+    Program("outer_and_middle_as_one", lambda x: x.sum((0, 2)), lambda: (rand(6, 64, 129, 257),)),
     Program("narrow", lambda x: x.mean(0), lambda: (rand(4095, 3),)),
     Program("strided", lambda x: x.sum(0), lambda: (rand(600, 90)[::2, 3:40],)),
     Program("middle", lambda x: x.sum(1), lambda: (rand(3, 800, 24),)),
