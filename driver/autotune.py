@@ -19,6 +19,7 @@ from typing import cast
 
 from ..dialects import fusion
 from ..dialects.mlir import func, ir
+from ..passes.graph import functions
 from ..passes.layouts import layout_of
 from ..passes.schedules.family import Parameters
 from ..passes.schedules.variations import KEEP_ORDER, variations
@@ -29,7 +30,7 @@ from .build import build, disk_cache
 from .cache import Counts, Memory
 from .fingerprint import code_generator, digest
 from .launchers import make_launcher
-from .levels import body_of, functions
+from .levels import body_of
 from .options import Options
 from .programs import make_program
 

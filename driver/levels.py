@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
+from ..passes.graph import functions
 from ..targets.target import Target
 from .errors import Diagnostic, UserError, diagnostic_at
 
@@ -58,13 +59,6 @@ def _first_misplaced(module: ir.Module, target: Target) -> Diagnostic | None:
             place = "the CPU" if for_cpu else "a GPU"
             return diagnostic_at(nested.location, f"kernels for {place}, which target {target.name} can't take")
     return None
-
-
-def functions(module: ir.Module) -> Iterator[ir.Operation]:
-    """The functions of the module that have a body, those of nested modules apart."""
-    for op in module.body.operations:
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
-            yield op.operation
 
 
 def body_of(function: ir.Operation) -> Iterator[ir.Operation]:

@@ -94,18 +94,18 @@ class FusionNormalize(Pass):
         check_choice("value of option 'fast-math'", self.fast_math, FAST_MATH)
 
     def run(self, module: ir.Module) -> None:
-        for function in _functions(module):
+        for function in graph.functions(module):
             for block in function.regions[0].blocks:
                 graph.reject_memory(block)
             decompose_softmax(function)
             pin(function)
         _run(TO_GENERICS, module)
-        for function in _functions(module):
+        for function in graph.functions(module):
             _erase_unused_calls(function)
         for op in list(_operations(module)):
             _restore_fill(op)
         _reject_unknown(module)
-        for function in _functions(module):
+        for function in graph.functions(module):
             drop_empty(function)
         _clean(module)
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
@@ -116,7 +116,7 @@ class FusionNormalize(Pass):
             mark_exponentials(op, self.fast_math != "off")
         for op in _generics(module):
             invert_divisors(op)
-        for function in _functions(module):
+        for function in graph.functions(module):
             unpin(function)
             separate_overwritten(function)
             MemoryOperands(function).rewrite()
@@ -133,20 +133,12 @@ def _clean(module: ir.Module) -> None:
     number(_generics(module))
     _run(SHARE, module)
     unnumber(_generics(module))
-    for function in _functions(module):
+    for function in graph.functions(module):
         share_equal(function)
 
 
-def _functions(module: ir.Module) -> Iterator[ir.Operation]:
-    """The functions with a body."""
-    for view in module.body.operations:
-        op = view.operation
-        if op.name == "func.func" and len(op.regions[0].blocks):
-            yield op
-
-
 def _operations(module: ir.Module) -> Iterator[ir.Operation]:
-    for function in _functions(module):
+    for function in graph.functions(module):
         for block in function.regions[0].blocks:
             yield from (view.operation for view in block.operations)
 
@@ -178,7 +170,7 @@ def _reject_unknown(module: ir.Module) -> None:
 
 def _rewrite_generics(module: ir.Module, precision: Precision) -> None:
     """Users before producers, so that a use that goes away makes its producer's result dead in time."""
-    for function in _functions(module):
+    for function in graph.functions(module):
         merge_roundings(function)
     for op in reversed(list(_operations(module))):
         if generics.is_generic(op):

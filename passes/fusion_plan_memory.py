@@ -46,6 +46,7 @@ from ..dialects.mlir import ir
 from .buffers import ALIGNMENT, Buffer, Pool, plan_pools
 from .constant_globals import ConstantGlobals
 from .errors import PassFailure
+from .graph import functions
 from .lifetimes import Storage, Storages, prescribed_layouts
 from .memref_types import contiguous_memref, dtype_name, is_tensor, laid_out_memref, strided_memref
 from .pass_base import Pass
@@ -62,11 +63,9 @@ class FusionPlanMemory(Pass):
 
     def run(self, module: ir.Module) -> None:
         constants = ConstantGlobals(module)
-        for op in list(module.body.operations):
-            function = op.operation
-            if function.name == "func.func" and len(function.regions[0].blocks):
-                _refuse_unplannable(function)
-                _Rewriter(function, self.in_place, constants).rewrite()
+        for function in list(functions(module)):
+            _refuse_unplannable(function)
+            _Rewriter(function, self.in_place, constants).rewrite()
 
 
 def _refuse_unplannable(function: ir.Operation) -> None:

@@ -35,6 +35,7 @@ from typing import ClassVar
 from ..dialects import fusion
 from ..dialects.mlir import ir, linalg
 from . import generics
+from .graph import functions
 from .pass_base import Pass, check_choice
 
 MATMUL_CHOICES = ("off", "on", "auto")
@@ -84,9 +85,8 @@ class Operand:
 def _calls_in_linalg(module: ir.Module) -> list[ir.Operation]:
     return [
         view.operation
-        for function in module.body.operations
-        if function.operation.name == "func.func"
-        for block in function.operation.regions[0].blocks
+        for function in functions(module)
+        for block in function.regions[0].blocks
         for view in block.operations
         if view.operation.name in SELECTIONS
     ]

@@ -12,9 +12,9 @@ from ..driver.build import Artifact, build
 from ..driver.cached_stages import full_text
 from ..driver.errors import UserError, diagnostic_at
 from ..driver.launchers import make_launcher
-from ..driver.levels import functions
 from ..driver.options import Options
 from ..driver.programs import make_program
+from ..passes.graph import functions
 from ..runtime.dtypes import dtype_named, dtype_of
 from ..runtime.host_function import memref_strides
 from ..runtime.program import Value

@@ -14,10 +14,11 @@ from mlir_fusion.dialects import fusion
 from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver import autotune
 from mlir_fusion.driver.build import emit_text
-from mlir_fusion.driver.levels import body_of, functions
+from mlir_fusion.driver.levels import body_of
 from mlir_fusion.driver.lower import lower
 from mlir_fusion.driver.options import Options
 from mlir_fusion.driver.runner import make_context
+from mlir_fusion.passes.graph import functions
 from mlir_fusion.passes.schedules.variations import KEEP_ORDER, variations
 from torch import Tensor
 
