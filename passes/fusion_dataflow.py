@@ -85,22 +85,24 @@ class FusionDataflow(Pass):
             note_source(function, parts, Source(peak, self.max_region_ops if self.horizontal else 1))
 
     def plan(self, dependences: Graph) -> list[Part]:
-        """The regions and single nodes that a graph becomes, in order."""
+        """The regions and single nodes that a graph becomes, in order: of the plans found, what moves fewest bytes."""
         ceiling = Ceiling(dependences) if self.memory_aware else None
-        parts = self._merge(Groups(dependences), ceiling)
-        runs = [Part(run) for run in neighbours(dependences, self.max_region_ops)] if self.horizontal else parts
-        if bytes_moved(dependences, runs) >= bytes_moved(dependences, parts) or not _fits(dependences, runs, ceiling):
-            return parts
-        more = self._merge(_grouped(dependences, runs), ceiling)
-        return more if _fits(dependences, more, ceiling) else runs
+        plans = self._merge(Groups(dependences), ceiling)
+        if self.horizontal:
+            runs = [Part(run) for run in neighbours(dependences, self.max_region_ops)]
+            fewer = bytes_moved(dependences, runs) < bytes_moved(dependences, plans[-1])
+            if fewer and _fits(dependences, runs, ceiling):
+                more = self._merge(_grouped(dependences, runs), ceiling)
+                plans += [*(plan for plan in more if _fits(dependences, plan, ceiling)), runs]
+        return min(plans, key=lambda plan: bytes_moved(dependences, plan)) if len(plans) > 1 else plans[0]
 
     def _may_share(self, groups: Groups, one: int, other: int) -> bool:
         """Whether two groups may be one region, if no path leads from one to the other through a third."""
         ops = len(groups.members[one]) + len(groups.members[other])
         return why_not_this_size(ops, self.max_region_ops) is None
 
-    def _merge(self, groups: Groups, ceiling: Ceiling | None) -> list[Part]:
-        """Merges from `groups` on, and orders the result for a low peak."""
+    def _merge(self, groups: Groups, ceiling: Ceiling | None) -> list[list[Part]]:
+        """Merges from `groups` on, in an order for a low peak: with recomputation, if that is allowed, and without."""
         profile = LiveProfile(groups, ceiling) if ceiling is not None else None
         search = MergeSearch(groups, profile, self.horizontal, self._may_share)
         if profile is None:
@@ -109,11 +111,12 @@ class FusionDataflow(Pass):
             merge_within_peak(groups, profile, search)
         if self.horizontal:
             search.save_launches()
+        parts = parts_of(groups)
         if not self.recompute:
-            return parts_of(groups)
+            return [parts]
         recomputation = Recomputation(groups, profile, self.max_region_ops)
         recomputation.run()
-        return adopt(groups.graph, parts_of(groups, recomputation.extra))
+        return [adopt(groups.graph, parts_of(groups, recomputation.extra)), parts]
 
 
 def _fits(dependences: Graph, parts: Sequence[Part], ceiling: Ceiling | None) -> bool:
