@@ -6,7 +6,7 @@ Ops (generic form, since the bindings define no custom syntax):
     fusion.kernel   a region that one schedule accepts; after fusion-plan-memory it works on memrefs
     fusion.extern   a call of a library function, an ATen overload
     fusion.view     another way to look at an operand's memory: offset, sizes, strides; costs no kernel
-    fusion.random   Philox draws, pure: the seed and the offset are operands
+    fusion.random   Philox draws, pure: the seed and the offset are operands, of type tensor<i64>
     fusion.yield    ends a region or a kernel
 
 Attributes:
@@ -36,7 +36,8 @@ from .mlir import ir
 
 PREFIX = "fusion."
 EFFECTS = ("random", "collective", "opaque")
-RANDOM_KINDS = ("uniform", "normal", "bits")
+RANDOM_KINDS = {"uniform": ("f32", "f16", "bf16"), "normal": ("f32",), "bits": ("i32",)}
+"""What a draw can be of, and the element types that it can have."""
 MOST_ELEMENTS = 1 << 44
 """What a tensor may have: no machine's memory holds as many, and sums of sizes fit 64 bits."""
 
@@ -554,6 +555,15 @@ def _random_faults(op: ir.Operation) -> Iterator[str]:
         yield f"'kind' must be one of {', '.join(RANDOM_KINDS)}, got {kind!r}"
     if len(op.operands) != 2 or len(op.results) != 1:
         yield "needs two operands, seed and offset, and one result"
+        return
+    for name, operand in zip(("seed", "offset"), op.operands, strict=True):
+        if str(operand.type) != "tensor<i64>":
+            yield f"the {name} must be a tensor<i64>, got {operand.type}"
+    allowed = RANDOM_KINDS.get(kind or "", ())
+    found = op.results[0].type
+    element = str(found.element_type) if isinstance(found, ir.RankedTensorType) else str(found)
+    if allowed and element not in allowed:
+        yield f"numbers of kind {kind!r} are elements of type {' or '.join(allowed)}, got {found}"
 
 
 _VERIFIERS: dict[str, Callable[[ir.Operation], Iterator[str]]] = {

@@ -100,6 +100,11 @@ class Options:
             at_most=LARGEST_MAX_REGION_OPS,
         )
     )
+    eager_random: bool = _option(
+        Declaration(
+            False, "random numbers are drawn by the library: a seed gives those that eager PyTorch draws", "fusion"
+        )
+    )
     optimization_fuel: int = _option(
         Declaration(
             NO_LIMIT,

@@ -21,6 +21,7 @@ from ..runtime.launch import Launcher
 from ..runtime.program import Program
 from ..targets.target import Target
 from .importer import Imported, import_graph, program_device
+from .random_numbers import draw_random_numbers
 
 log = logging.getLogger("mlir_fusion.frontend")
 
@@ -31,6 +32,8 @@ Built = TypeVar("Built")
 
 def compile_graph(graph: fx.Graph, options: Options, counts: Counts | None = None) -> tuple[Imported, Artifact]:
     """Imports and compiles; an operation that torch-mlir turns out not to lower is left to the library."""
+    if not options.eager_random:
+        draw_random_numbers(graph, program_device([node.meta.get("val") for node in graph.nodes]))
 
     def attempt(refused: frozenset[str]) -> tuple[Imported, Artifact]:
         imported = import_graph(graph, options.matmul, refused)

@@ -24,9 +24,11 @@ from ..dialects import fusion
 from ..dialects.mlir import ir, torch_frontend
 from ..driver.fingerprint import compiler
 from ..driver.runner import make_context, print_module
+from ..passes.fusion_import_extern import DRAW
 from ..runtime.extern_call import PROGRAM_DEVICE, constant_text
 from ..runtime.host_function import find_function
 from .compiled_ops import library_reason
+from .random_numbers import RANDOM
 
 # Now, so that the first call doesn't wait for it, and our source is hashed as it was when it was loaded
 torch_frontend()
@@ -106,6 +108,8 @@ def _node_importer(
 
     class LibraryAwareImporter(torch_frontend()[0].GraphNodeImporter):
         def _import_torch_op_overload(self, loc, node, concrete_target=None):
+            if node.target is RANDOM:
+                return self._import_draw(loc, node)
             reason = reason_of(node)
             if reason is None:
                 _forget_placement(node)
@@ -132,6 +136,19 @@ def _node_importer(
                 self._multi_result_nodes.add(node)
             for number, value in enumerate(operation.results):
                 self.bind_node_value(node, value, number)
+
+        def _import_draw(self, loc: ir.Location, node: fx.Node) -> None:
+            seed, offset, _, kind, _ = node.args
+            attributes = {
+                "name": ir.StringAttr.get(DRAW),
+                "offset": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset),
+                "kind": ir.StringAttr.get(kind),
+            }
+            type_, operand = self._result_type(node.meta["val"]), self.resolve_node_value(seed)
+            operation = ir.Operation.create(
+                "torch.operator", results=[type_], operands=[operand], attributes=attributes, loc=loc, regions=0
+            )
+            self.bind_node_value(node, operation.result)
 
         def _result_type(self, value: torch.Tensor | None) -> ir.Type:
             """A result that is None in this call is a tensor that nobody uses."""

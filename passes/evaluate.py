@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 from ..dialects.fusion import storage_type
 from ..dialects.mlir import arith, ir, memref, scf, vector
+from . import philox
 from .access import Condition, Piece, moves_elements, pieces
 from .bind import Binding
-from .indexing import Form, Index, Loaded, linearize, of
+from .indexing import Form, Index, Loaded, linearize, of, row_major
 from .kernel_body import KernelBody, UnsupportedError
 from .lanes import Lanes
 from .reduction_loops import ReductionLoops
@@ -168,6 +169,8 @@ class Evaluator:
             point = generic.dimensions(ir.OpResult(value).result_number, index)
             reads = [(v, generic.input_index(k, point)) for k, v in enumerate(generic.inputs)]
             return [self._key(operand, where, lanes) for operand, where in reads]
+        if op.name == "fusion.random":
+            return [self._key(operand, (), None) for operand in op.operands]
         found = pieces(op, index) if moves_elements(op) else []
         if len(found) == 1 and not found[0].conditions:
             return [self._key(found[0].value, found[0].index, lanes)]
@@ -187,6 +190,8 @@ class Evaluator:
             return self._generic(self.body.generic(op), value, index, lanes)
         if moves_elements(op):
             return self._choose(pieces(op, index), value.type.element_type, lanes)
+        if op.name == "fusion.random":
+            return self._random(op, index, lanes)
         if op.name == "tensor.empty":
             return _zero(value.type.element_type)
         if op.name == "arith.constant":
@@ -266,6 +271,35 @@ class Evaluator:
         if condition.step != 1:
             rest = self.binding.emit((form - condition.low) % condition.step)
             yield _compare(arith.CmpIPredicate.eq, rest, self.binding.number(0))
+
+    # -- random numbers
+
+    def _random(self, op: ir.Operation, index: Index, lanes: Lanes | None) -> ir.Value:
+        """Neighbours that share counters are drawn together."""
+        position = linearize(index, row_major(ir.RankedTensorType(op.results[0].type).shape))
+        if lanes is None:
+            return self._one_random(op, position)
+        together = lanes.step(position) == 1 and lanes.divisor(position) % philox.WORDS == 0
+        if not together or lanes.count % philox.WORDS:
+            return _vector([self._one_random(op, lanes.shifted(position, lane)) for lane in range(lanes.count)])
+        starts = range(0, lanes.count, philox.WORDS)
+        return _vector([one for lane in starts for one in self._randoms(op, lanes.shifted(position, lane))])
+
+    def _one_random(self, op: ir.Operation, position: Form) -> ir.Value:
+        first, *others = self._randoms(op, position)
+        place = self.binding.emit(position % philox.WORDS)
+        for number, other in enumerate(others, 1):
+            is_here = _compare(arith.CmpIPredicate.eq, place, self.binding.number(number))
+            first = arith.SelectOp(is_here, other, first).result
+        return first
+
+    def _randoms(self, op: ir.Operation, position: Form) -> list[ir.Value]:
+        """The elements of the counter that one at `position` is of."""
+        seed, offset = (self.at(operand, ()) for operand in op.operands)
+        place = arith.IndexCastUIOp(seed.type, self.binding.emit(position // philox.WORDS)).result
+        drawn = philox.words(seed, arith.AddIOp(offset, place).result)
+        kind = ir.StringAttr(op.attributes["kind"]).value
+        return philox.elements(kind, ir.RankedTensorType(op.results[0].type).element_type, drawn)
 
     # -- linalg.generic
 

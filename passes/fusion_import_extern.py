@@ -9,6 +9,9 @@ Must hold before: each `torch.operator` takes one operand a schema argument, and
 `torch.constant.*` or a `torch.prim.ListConstruct` of such; or it takes tensors only and has an attribute `args`
 as `fusion.extern` has it (how the frontend writes it: dtypes, layouts and devices have no torch constant).
 
+A draw of random numbers is the `torch.operator` "torch.mlir_fusion.random" of a seed, with attributes `offset` and
+`kind`: it becomes `fusion.random`.
+
 Holds after: no `torch.operator` is left; each `fusion.extern` works on builtin tensors, with `dtypes` where
 these do not say what PyTorch must be given (uint8 is i8 there, as int8 is).
 
@@ -31,7 +34,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects import fusion
-from ..dialects.mlir import ir, register_torch
+from ..dialects.mlir import arith, ir, register_torch
 from .errors import PassFailure
 from .pass_base import Pass
 
@@ -45,6 +48,7 @@ DTYPES = {
     **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     **{f"complex<f{bits}>": f"complex{2 * bits}" for bits in (16, 32, 64)},
 }
+DRAW = "torch.mlir_fusion.random"
 KEPT = ("effects", "tied", "result_layouts")
 CONSTANTS = ("torch.constant.int", "torch.constant.float", "torch.constant.bool", "torch.constant.str")
 
@@ -62,7 +66,10 @@ class FusionImportExtern(Pass):
             return
         register_torch(module.context)
         for call in calls:
-            _convert_operator_to_extern(call)
+            if ir.StringAttr(call.attributes["name"]).value == DRAW:
+                _convert_operator_to_random(call)
+            else:
+                _convert_operator_to_extern(call)
 
 
 def _calls(module: ir.Module) -> list[ir.Operation]:
@@ -89,6 +96,20 @@ def _convert_operator_to_extern(call: ir.Operation) -> None:
     arguments = list(call.operands)
     call.erase()
     _erase_unused(arguments)
+
+
+def _convert_operator_to_random(call: ir.Operation) -> None:
+    with ir.InsertionPoint(call), call.location:
+        missing = [name for name in ("offset", "kind") if name not in call.attributes]
+        if missing or len(call.operands) != 1:
+            raise PassFailure(call.location, f"{DRAW} takes a seed and has attributes offset and kind")
+        seed, scalar = _to_builtin(call.operands[0], call), ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
+        offset = arith.ConstantOp(scalar, ir.DenseElementsAttr.get_splat(scalar, call.attributes["offset"])).result
+        kind = {"kind": call.attributes["kind"]}
+        result = _builtin_type(call.results[0].type, call)
+        drawn = ir.Operation.create("fusion.random", results=[result], operands=[seed, offset], attributes=kind).result
+        call.results[0].replace_all_uses_with(_from_builtin(drawn, call.results[0].type))
+    call.erase()
 
 
 def _attributes(call: ir.Operation, tensors: list[ir.Value], args: ir.ArrayAttr) -> dict[str, ir.Attribute]:

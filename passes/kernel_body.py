@@ -117,6 +117,8 @@ class KernelBody:
             return generic_reads(generic, value, index, reduction_point(generic))
         if moves_elements(op):
             return [(piece.value, piece.index) for piece in pieces(op, index)]
+        if op.name == "fusion.random":
+            return [(operand, ()) for operand in op.operands]
         raise UnsupportedError(op)
 
 

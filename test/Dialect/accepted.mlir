@@ -111,8 +111,8 @@ func.func @diagonal(%a: tensor<4x4xf32>) -> tensor<4xf32> {
 
 // CHECK-LABEL: func.func @draw
 // CHECK:         "fusion.random"(%{{.*}}, %{{.*}}) {kind = "uniform"}
-func.func @draw(%seed: i64, %offset: i64) -> tensor<4xf32> {
-  %r = "fusion.random"(%seed, %offset) {kind = "uniform"} : (i64, i64) -> tensor<4xf32>
+func.func @draw(%seed: tensor<i64>, %offset: tensor<i64>) -> tensor<4xf32> {
+  %r = "fusion.random"(%seed, %offset) {kind = "uniform"} : (tensor<i64>, tensor<i64>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
 

@@ -369,9 +369,25 @@ func.func @view_past_the_end(%a: tensor<4xf32>) {
 
 // ---- fusion.random
 
-func.func @unknown_kind(%seed: i64, %offset: i64) {
+func.func @unknown_kind(%seed: tensor<i64>, %offset: tensor<i64>) {
   // expected-error @+1 {{'fusion.random' op 'kind' must be one of uniform, normal, bits, got 'gauss'}}
-  %r = "fusion.random"(%seed, %offset) {kind = "gauss"} : (i64, i64) -> tensor<4xf32>
+  %r = "fusion.random"(%seed, %offset) {kind = "gauss"} : (tensor<i64>, tensor<i64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @scalar_seed(%seed: i64, %offset: tensor<i64>) {
+  // expected-error @+1 {{'fusion.random' op the seed must be a tensor<i64>, got i64}}
+  %r = "fusion.random"(%seed, %offset) {kind = "bits"} : (i64, tensor<i64>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @wide_normal(%seed: tensor<i64>, %offset: tensor<i64>) {
+  // expected-error @+1 {{'fusion.random' op numbers of kind 'normal' are elements of type f32, got tensor<4xf64>}}
+  %r = "fusion.random"(%seed, %offset) {kind = "normal"} : (tensor<i64>, tensor<i64>) -> tensor<4xf64>
   return
 }
 

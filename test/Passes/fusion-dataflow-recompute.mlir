@@ -71,9 +71,9 @@ func.func @sum_twice(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %zero: tensor<8xf
 // CHECK:         "fusion.region"(%[[R]]#0, %[[M]])
 // CHECK-NOT:       fusion.random
 // CHECK:         return
-func.func @draw_once(%seed: i64, %offset: i64, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+func.func @draw_once(%seed: tensor<i64>, %offset: tensor<i64>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %e = tensor.empty() : tensor<8x8xf32>
-  %y = "fusion.random"(%seed, %offset) {kind = "uniform"} : (i64, i64) -> tensor<8x8xf32>
+  %y = "fusion.random"(%seed, %offset) {kind = "uniform"} : (tensor<i64>, tensor<i64>) -> tensor<8x8xf32>
   %u = linalg.exp ins(%y : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
   %m = "fusion.extern"(%u, %w) {op = "aten.mm.default", args = [#fusion.operand<0>, #fusion.operand<1>]}
       : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -13,3 +13,12 @@ func.func @not_a_tensor(%x: !torch.vtensor<[4],f32>) -> !torch.float {
   %0 = torch.operator "torch.aten.item"(%x) : (!torch.vtensor<[4],f32>) -> !torch.float
   return %0 : !torch.float
 }
+
+// -----
+
+func.func @draw_without_offset(%seed: !torch.vtensor<[],si64>) -> !torch.vtensor<[4],f32> {
+  // expected-error @+1 {{torch.mlir_fusion.random takes a seed and has attributes offset and kind}}
+  %0 = torch.operator "torch.mlir_fusion.random"(%seed) {kind = "uniform"}
+      : (!torch.vtensor<[],si64>) -> !torch.vtensor<[4],f32>
+  return %0 : !torch.vtensor<[4],f32>
+}

@@ -37,3 +37,20 @@ func.func @compiled(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   %0 = torch.aten.exp %x : !torch.vtensor<[4],f32> -> !torch.vtensor<[4],f32>
   return %0 : !torch.vtensor<[4],f32>
 }
+
+// -----
+
+// A draw of random numbers: its seed is a tensor, its offset becomes one.
+
+// CHECK-LABEL: func.func @draw
+// CHECK-SAME:    (%[[SEED:.*]]: !torch.vtensor<[],si64>)
+// CHECK-DAG:     %[[S:.*]] = torch_c.to_builtin_tensor %[[SEED]] : !torch.vtensor<[],si64> -> tensor<i64>
+// CHECK-DAG:     %[[O:.*]] = arith.constant dense<12> : tensor<i64>
+// CHECK:         %[[R:.*]] = "fusion.random"(%[[S]], %[[O]]) {kind = "uniform"} : (tensor<i64>, tensor<i64>) -> tensor<4x8xbf16>
+// CHECK:         %[[Y:.*]] = torch_c.from_builtin_tensor %[[R]] : tensor<4x8xbf16> -> !torch.vtensor<[4,8],bf16>
+// CHECK:         return %[[Y]]
+func.func @draw(%seed: !torch.vtensor<[],si64>) -> !torch.vtensor<[4,8],bf16> {
+  %0 = torch.operator "torch.mlir_fusion.random"(%seed) {offset = 12 : i64, kind = "uniform"}
+      : (!torch.vtensor<[],si64>) -> !torch.vtensor<[4,8],bf16>
+  return %0 : !torch.vtensor<[4,8],bf16>
+}

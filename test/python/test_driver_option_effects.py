@@ -163,6 +163,7 @@ ELSEWHERE = {
     "cuda_graphs": "test_cuda_graphs_launch_at_once",
     "disk_cache": "test_driver_cache.py",
     "disk_cache_mib": "test_driver_cache.py",
+    "eager_random": "test_random_numbers.py",
     "verify_each": "test_verify_each_looks_between_passes",
 }
 STAGES_OF = {"fusion": ("import", "linalg", "region"), "segment": ("segment",), "schedule": ("schedule", "kernel")}

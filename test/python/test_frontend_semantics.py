@@ -315,7 +315,7 @@ def test_default_dtype(compiled):
     equal(fast(x), function(x))
 
 
-def test_random_numbers_are_drawn_from_pytorchs_generator(compiled):
+def test_random_numbers_come_from_pytorchs_generator(compiled):
     def function(x: Tensor) -> Tensor:
         return F.dropout(x, 0.5) + torch.rand_like(x) + torch.randn(4, 5)
 
@@ -326,8 +326,6 @@ def test_random_numbers_are_drawn_from_pytorchs_generator(compiled):
     equal([fast(x), fast(x)], [first, second])
     assert not torch.equal(first, second)
     assert torch.equal(torch.get_rng_state(), state)
-    torch.manual_seed(7)
-    equal([function(x), function(x)], [first, second])
 
 
 def test_dropout_of_the_backward_pass_is_that_of_the_forward_pass(compiled):
