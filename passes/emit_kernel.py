@@ -65,13 +65,17 @@ def kernels_of(module: ir.Module, shared: bool) -> Kernels:
     """The kernels of the module's functions, in order; PassFailure for one that its schedule can't run."""
     symbols = (op.operation.attributes for op in module.body.operations if "sym_name" in op.operation.attributes)
     kernels = Kernels(shared, taken={ir.StringAttr(attributes["sym_name"]).value for attributes in symbols})
-    for function in functions(module):
-        for op in function.regions[0].blocks[0].operations:
-            if fusion.is_op(op, "kernel"):
-                kernels.add(op.operation)
+    for kernel in kernel_ops(module):
+        kernels.add(kernel)
     for kernel in kernels.distinct:
         check_schedule(kernel)
     return kernels
+
+
+def kernel_ops(module: ir.Module) -> list[ir.Operation]:
+    """The fusion.kernel of the module's functions, in order."""
+    operations = (op for function in functions(module) for op in function.regions[0].blocks[0].operations)
+    return [op.operation for op in operations if fusion.is_op(op, "kernel")]
 
 
 def emit_body(

@@ -23,7 +23,7 @@ from ..dialects import fusion
 from ..dialects.mlir import arith, func, gpu, ir
 from ..targets.target import Target
 from . import fusion_to_cpu, fusion_to_gpu
-from .emit_kernel import kernels_of
+from .emit_kernel import kernel_ops, kernels_of
 from .fusion_schedule import problem_of, schedule_of
 from .kernel_body import KernelBody
 from .layouts import Layout, layout_of
@@ -176,7 +176,7 @@ def launch_kernels(module: ir.Module, kernels: SizedKernels, values: Mapping[str
 
     OtherLayoutError if one works on memory that lies in another way than its function takes.
     """
-    for kernel in kernels_of(module, shared=False).all:
+    for kernel in kernel_ops(module):
         made = kernels.kernels[name_of(kernel)]
         _check_layouts(kernel, made, values)
         kernel.attributes["schedule"] = made.schedule
