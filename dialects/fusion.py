@@ -280,10 +280,10 @@ def _function_faults(op: ir.Operation) -> Iterator[str]:
 
 
 def _reassociation_faults(op: ir.Operation) -> Iterator[str]:
-    """MLIR verifies the sizes of a reshape, and takes the dimensions for granted."""
+    """MLIR verifies the sizes of a reshape, and takes the dimensions for granted (of one from or to rank 0, none)."""
     long = op.operands[0] if op.name == "tensor.collapse_shape" else op.results[0]
     groups = [integers(group) for group in ir.ArrayAttr(op.attributes["reassociation"])]
-    if [number for group in groups for number in group] != list(range(ir.ShapedType(long.type).rank)):
+    if groups and [number for group in groups for number in group] != list(range(ir.ShapedType(long.type).rank)):
         yield f"'{op.name}' op has dimensions {groups}, which are not those of {long.type} in order"
 
 

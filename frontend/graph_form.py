@@ -64,7 +64,9 @@ def keep_tensor_outputs(graph: fx.GraphModule) -> tuple[list, dict[int, int]]:
 def left_out(graph: fx.GraphModule) -> str | None:
     """Why PyTorch runs the graph; None if it is compiled."""
     unusual = unusual_tensor(graph.graph)
-    return _left_operation(graph) or (f"it has a tensor of {unusual.dtype}, {unusual.layout}" if unusual else None)
+    return _left_operation(graph) or (
+        f"it has a tensor of {unusual.dtype}, {unusual.layout}" if unusual is not None else None
+    )
 
 
 def _left_operation(graph: fx.GraphModule) -> str | None:

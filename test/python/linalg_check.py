@@ -11,8 +11,8 @@ from mlir_fusion.dialects.mlir import ir
 from mlir_fusion.driver.build import build
 from mlir_fusion.driver.launchers import make_launcher
 from mlir_fusion.driver.options import Options
+from mlir_fusion.driver.programs import make_program
 from mlir_fusion.driver.runner import make_context, verify
-from mlir_fusion.runtime.program import Program as Compiled
 from mlir_fusion.targets.target import Target
 from reference_executor import execute_text
 from torch import Tensor
@@ -74,7 +74,7 @@ def run(text: str, inputs: Sequence[Tensor], target: str, fusion: str) -> list[T
         module = ir.Module.parse(text)
         verify(module)
         artifact = build(module, options)
-        results = Compiled(artifact.host, make_launcher(artifact.code, options))(*inputs)
+        results = make_program(artifact.host, make_launcher(artifact.code, options))(*inputs)
     return [result for result in results if isinstance(result, Tensor)]
 
 

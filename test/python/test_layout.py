@@ -94,7 +94,8 @@ def test_every_module_starts_by_teaching():
 
 
 def test_every_lit_test_says_how_it_runs():
-    for path in (ROOT / "test").rglob("*.mlir"):
+    tests = [path for path in (ROOT / "test").rglob("*.mlir") if path.parent.name != "Inputs"]
+    for path in tests:
         assert re.search(r"// RUN: ", path.read_text()), path
 
 
