@@ -79,9 +79,19 @@ def test_an_interrupt_while_compiling(place: str, cold: Path, monkeypatch: pytes
     check_compiles()
 
 
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_command_writes_nothing(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
-    command = subprocess.Popen([*FUSION_OPT, "-", "-o", str(output)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = subprocess.Popen(
+        [*FUSION_OPT, "-", "-o", str(output)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
+    )
     children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
     while not children.read_text():
         time.sleep(0.05)
