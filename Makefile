@@ -41,8 +41,10 @@ lint: $(READY)
 lit: $(READY)
 	$(BIN)/lit --order=lexical test
 
+# (on a card one at a time: a test fills it)
 pytest: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile test/python
+	$(BIN)/python -m pytest test/gpu
 
 # Random programs, compared with eager PyTorch, for a while
 MINUTES ?= 60
