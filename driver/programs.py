@@ -47,7 +47,7 @@ def make_program(
     """
     with host.context:
         function = read_host_function(host, result_dtypes, argument_dtypes, entry)
-    return load_program(function, launcher, compile_host(host, entry, launcher.holds, disk))
+    return load_program(function, launcher, compile_host(host, entry, launcher.stretch is not None, disk))
 
 
 def load_program(function: HostFunction, launcher: Launcher, compiled: HostObjects) -> Program:

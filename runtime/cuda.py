@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -21,7 +21,7 @@ from . import pytorch
 from .cubin import LinkingDriver, cubin_of
 from .disk_cache import DiskCache
 from .image import Entry, Image
-from .launch import Entries, Launch, Launched, Queue
+from .launch import Entries, Launch, Queue
 from .native import argument_type
 
 LOG_BYTES = 16 * 1024
@@ -89,8 +89,9 @@ class CudaLauncher:
     """
 
     device_type = "cuda"
-    holds = False
     allocate = None
+    stretch: Callable[[Sequence[Launch], int], int] | None = None
+    prepare = None
 
     def __init__(
         self, code: str | bytes | Mapping[str, Entry], driver: Driver | None = None, disk: DiskCache | None = None
@@ -120,14 +121,6 @@ class CudaLauncher:
     def failure(self, doing: str, what: str, status: int) -> Exception:
         """What the driver says."""
         return RuntimeError(self._message(self.loaded_driver().CUresult(status), f"{doing} {what}"))
-
-    def stretch(self, launches: Sequence[Launch], device: int) -> int:
-        """Kernels are launched one by one."""
-        raise NotImplementedError(launches)
-
-    def prepare(self, launch: Launch) -> Launched:
-        """Native code launches kernels itself."""
-        raise NotImplementedError(launch)
 
     def function(self, launch: Launch, device: int) -> int:
         """The driver's handle of a kernel, which is loaded on this device if it is not yet."""

@@ -23,8 +23,6 @@ from .launch import Launch
 class GraphLauncher(CudaLauncher):
     """Launches a stretch at a time. Safe to use from several threads, streams and devices."""
 
-    holds = True
-
     def stretch(self, launches: Sequence[Launch], device: int) -> int:
         """A graph that has run nothing yet; RuntimeError says what the driver refused."""
         made = _build(self, launches, device)

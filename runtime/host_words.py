@@ -13,7 +13,7 @@ from . import pytorch
 from .arguments import ScalarArgument, TensorArgument
 from .host_function import Allocation, HostFunction, Library
 from .host_helpers import ARGUMENT, FLOAT32, FLOAT64, INTEGER, LAUNCHING, RUNNING, STARTING, TENSOR, UPDATING
-from .launch import Argument, Launch, Launcher
+from .launch import Argument, Launch, Launched, Launcher
 from .library_results import settle
 
 DOING = {LAUNCHING: "launching", RUNNING: "running", UPDATING: "updating", STARTING: "launching"}
@@ -48,7 +48,8 @@ class Memory:
 def program_words(function: HostFunction, launcher: Launcher, memory: Memory) -> dict[str, int]:
     """What native code reads of a program, by name, but for its devices and stretches."""
     entries = launcher.entries
-    launchers = [] if entries else [_in_python(launcher, launch) for launch in function.launches]
+    prepare, failure = launcher.prepare, launcher.failure
+    launchers = [_in_python(launcher, prepare(launch), launch) for launch in function.launches] if prepare else []
     allocations = [part for one in function.allocations for part in _allocation(one, launcher)]
     return {
         "n_arguments": len(function.arguments),
@@ -57,7 +58,7 @@ def program_words(function: HostFunction, launcher: Launcher, memory: Memory) ->
         "allocations": memory.objects(allocations),
         "libraries": memory.objects([_library(one, launcher.device_type) for one in function.libraries]),
         "launchers": memory.objects(launchers),
-        "on_failure": memory.object(_failing(function, launcher)),
+        "on_failure": memory.object(_failing(function, failure)) if failure else 0,
         "on_allocation": memory.object(_allocating(function, launcher)),
         "without_gradients": int(bool(function.libraries)),
         "launch": entries.launch if entries else 0,
@@ -126,7 +127,7 @@ def _allocating(function: HostFunction, launcher: Launcher) -> Callable[[int], t
     return allocate
 
 
-def _failing(function: HostFunction, launcher: Launcher) -> Callable[[int, int, int], None]:
+def _failing(function: HostFunction, failure: Callable[[str, str, int], Exception]) -> Callable[[int, int, int], None]:
     """Raises for a status, the number of a launch (or a stretch), and what was being done."""
 
     def fail(status: int, number: int, doing: int) -> None:
@@ -134,14 +135,13 @@ def _failing(function: HostFunction, launcher: Launcher) -> Callable[[int, int, 
             what = f"{len(function.stretches[number])} kernels at once, the first being {function.stretches[number][0]}"
         else:
             what = str(function.launches[number])
-        raise launcher.failure(DOING[doing], what, status)
+        raise failure(DOING[doing], what, status)
 
     return fail
 
 
-def _in_python(launcher: Launcher, launch: Launch) -> Callable[..., None]:
+def _in_python(launcher: Launcher, launched: Launched, launch: Launch) -> Callable[..., None]:
     """A launch as a function of words."""
-    launched = launcher.prepare(launch)
     readers = [_reader(parameter) for parameter in launch.parameters]
 
     def run(*words: int) -> None:

@@ -66,19 +66,17 @@ class Entries:
 
 
 class Launcher(Protocol):
-    """Runs kernels by name: from native code, or in Python."""
+    """Runs kernels by name: from native code, which `entries`, `function` and `failure` are for, or in Python.
+
+    What is for the other way is None, as is whatever a launcher has no need of.
+    """
 
     device_type: str
     """"cuda" or "cpu": where tensors have to be."""
 
     @property
     def entries(self) -> Entries | None:
-        """What native code launches with; None where it calls `prepare`'s functions."""
-        ...
-
-    @property
-    def holds(self) -> bool:
-        """Whether kernels with no library call between them start at once; only where there are entries."""
+        """What native code launches with."""
         ...
 
     @property
@@ -92,20 +90,25 @@ class Launcher(Protocol):
         """Where kernels go that are launched in this thread now."""
         ...
 
-    def function(self, launch: Launch, device: int) -> int:
-        """What native code launches: a driver's handle, or an address."""
+    @property
+    def function(self) -> Callable[[Launch, int], int] | None:
+        """Gives what native code launches on a device: a driver's handle, or an address."""
         ...
 
-    def stretch(self, launches: Sequence[Launch], device: int) -> int:
-        """Makes what starts these at once: the address of its words (host_helpers.STRETCH), good as long as this."""
+    @property
+    def stretch(self) -> Callable[[Sequence[Launch], int], int] | None:
+        """Makes what starts launches on a device at once: the address of its words (host_helpers.STRETCH), good as long
+        as this. None where kernels start one by one."""
         ...
 
-    def failure(self, doing: str, what: str, status: int) -> Exception:
-        """What is raised for a status that is not 0: of a kernel of the CPU, or of the driver while doing something."""
+    @property
+    def failure(self) -> Callable[[str, str, int], Exception] | None:
+        """What is raised for a status that is not 0, by what was being done, and to what."""
         ...
 
-    def prepare(self, launch: Launch) -> Launched:
-        """Does what can be done ahead; the function that is returned is called once a launch."""
+    @property
+    def prepare(self) -> Callable[[Launch], Launched] | None:
+        """Does what can be done ahead; the function that it returns is called once a launch."""
         ...
 
 

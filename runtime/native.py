@@ -7,12 +7,11 @@ It returns nothing, or, if it checks indices, an int that is not 0 where one was
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 
-from .launch import Entries, Launch, Launched, Queue, is_pointer
+from .launch import Entries, Launch, Queue, is_pointer
 
 SCALARS: dict[str, type] = {
     "index": ctypes.c_int64,
@@ -41,8 +40,9 @@ class NativeLauncher:
 
     device_type = "cpu"
     entries = Entries()
-    holds = False
     allocate = None
+    stretch = None
+    prepare = None
 
     def __init__(self, code: NativeCode) -> None:
         self._code = code
@@ -57,17 +57,9 @@ class NativeLauncher:
             argument_type(parameter)
         return self._code.address(launch.kernel)
 
-    def stretch(self, launches: Sequence[Launch], device: int) -> int:
-        """A processor starts one kernel after the other."""
-        raise NotImplementedError(launches)
-
     def failure(self, doing: str, what: str, status: int) -> Exception:
         """A kernel that checks indices says that one was out of range."""
         return IndexError(f"index out of range in {what}")
-
-    def prepare(self, launch: Launch) -> Launched:
-        """Native code calls kernels itself."""
-        raise NotImplementedError(launch)
 
 
 def argument_type(parameter: str) -> type:

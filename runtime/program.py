@@ -29,7 +29,7 @@ from . import pytorch
 from .host_function import HostFunction, Result
 from .host_helpers import MOST_DEVICES, PROGRAM
 from .host_words import Memory, current_device, program_words
-from .launch import Launcher
+from .launch import Launch, Launcher
 from .profiling import LaunchRecorder, is_profiling
 
 WORD = 8
@@ -54,8 +54,9 @@ class Program:
         self._memory = Memory()
         self._devices = (ctypes.c_int64 * MOST_DEVICES)()
         self._stretches: dict[int, ctypes.Array] = {}
-        adding = self._memory.object(_adding(function, launcher, self._stretches))
-        own = {"devices": ctypes.addressof(self._devices), "on_stretch": adding}
+        own = {"devices": ctypes.addressof(self._devices)}
+        if launcher.stretch is not None:
+            own["on_stretch"] = self._memory.object(_adding(function, launcher.stretch, self._stretches))
         values = program_words(function, launcher, self._memory) | own
         words = self._memory.words([values.get(name, 0) for name in PROGRAM])
         self._on_launch = ctypes.c_int64.from_address(words + WORD * PROGRAM.index("on_launch"))
@@ -127,10 +128,10 @@ class Program:
     def _load(self, device: torch.device) -> None:
         """Sees to it that native code finds kernels and constants of this device, and the thread its context."""
         self._launcher.queue(device)
-        number, entries = device.index or 0, self._launcher.entries
+        number, native = device.index or 0, self._launcher.function
         if self._devices[number]:
             return
-        functions = [self._launcher.function(launch, number) for launch in self._function.launches] if entries else []
+        functions = [native(launch, number) for launch in self._function.launches] if native else []
         constants = self._memory.objects([constant.to(device) for constant in self._function.constants])
         self._stretches[number] = (ctypes.c_int64 * len(self._function.stretches))()
         places = self._memory.words(functions), constants, ctypes.addressof(self._stretches[number])
@@ -138,12 +139,14 @@ class Program:
 
 
 def _adding(
-    function: HostFunction, launcher: Launcher, stretches: Mapping[int, ctypes.Array]
+    function: HostFunction,
+    make: Callable[[Sequence[Launch], int], int],
+    stretches: Mapping[int, ctypes.Array],
 ) -> Callable[[int, int], None]:
     """Makes what starts several kernels at once, at their first call on a device."""
 
     def add(device: int, number: int) -> None:
-        stretches[device][number] = launcher.stretch(function.stretches[number], device)
+        stretches[device][number] = make(function.stretches[number], device)
 
     return add
 

@@ -27,7 +27,9 @@ class SimtLauncher:
 
     device_type = "cpu"
     entries = None
-    holds = False
+    function = None
+    stretch = None
+    failure = None
 
     def __init__(self, functions: Mapping[str, ir.Operation]) -> None:
         self._functions = functions
@@ -50,18 +52,6 @@ class SimtLauncher:
             self._memories[address] = Unwritten(address, np.zeros(-(-size // BASE) * BASE, np.uint8))
             weakref.finalize(tensor, self._memories.pop, address, None)
         return tensor
-
-    def function(self, launch: Launch, device: int) -> int:
-        """Nothing runs natively."""
-        raise NotImplementedError(launch)
-
-    def stretch(self, launches: Sequence[Launch], device: int) -> int:
-        """Nothing starts at once."""
-        raise NotImplementedError(launches)
-
-    def failure(self, doing: str, what: str, status: int) -> Exception:
-        """Kernels raise their errors themselves."""
-        return NotImplementedError(f"{doing} {what}: {status}")
 
     def prepare(self, launch: Launch) -> Launched:
         """Makes the kernel's steps, once."""

@@ -174,7 +174,9 @@ class StridedLauncher:
 
     device_type = "cpu"
     entries = None
-    holds = False
+    function = None
+    stretch = None
+    failure = None
     allocate = None
 
     def __init__(self, kernels: dict[str, Kernel]) -> None:

@@ -27,29 +27,30 @@ def context() -> Iterator[None]:
         yield
 
 
-class Recorder:
-    """Kernels are Python functions of addresses; without any, a launch is noted."""
+class Log:
+    """Notes launches, and starts them one by one."""
 
     device_type = "cpu"
-    entries: Entries | None = None
-    holds = False
     allocate = None
+    stretch = None
 
-    def __init__(self, *kernels: Callable[..., None]) -> None:
-        self.kernels = {kernel.__name__: kernel for kernel in kernels}
+    def __init__(self) -> None:
         self.log: list[tuple] = []
 
     def queue(self, device: torch.device) -> Queue:
         return Queue(0, 0)
 
-    def function(self, launch: Launch, device: int) -> int:
-        return 1000 + len(launch.kernel)
 
-    def stretch(self, launches: Sequence[Launch], device: int) -> int:
-        raise NotImplementedError
+class Recorder(Log):
+    """Kernels are Python functions of addresses; without any, a launch is noted."""
 
-    def failure(self, doing: str, what: str, status: int) -> Exception:
-        return RuntimeError(f"{doing} {what}: status {status}")
+    entries = None
+    function = None
+    failure = None
+
+    def __init__(self, *kernels: Callable[..., None]) -> None:
+        super().__init__()
+        self.kernels = {kernel.__name__: kernel for kernel in kernels}
 
     def prepare(self, launch: Launch) -> Launched:
         def launched(queue: Queue, arguments: Sequence[Argument]) -> None:
@@ -60,8 +61,10 @@ class Recorder:
         return launched
 
 
-class FakeDriver(Recorder):
+class FakeDriver(Log):
     """A driver's entries that note what they are called with, and answer with a status."""
+
+    prepare = None
 
     def __init__(self, parameters: int, status: int = 0, waited: int | None = None) -> None:
         super().__init__()
@@ -72,6 +75,12 @@ class FakeDriver(Recorder):
         self.waits = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: waited or 0)
         address = [ctypes.cast(function, pointer).value or 0 for function in (self.called, self.waits)]
         self.entries = Entries(launch=address[0], synchronize=0 if waited is None else address[1])
+
+    def function(self, launch: Launch, device: int) -> int:
+        return 1000 + len(launch.kernel)
+
+    def failure(self, doing: str, what: str, status: int) -> Exception:
+        return RuntimeError(f"{doing} {what}: status {status}")
 
     def launched(self, function: int, *rest: int) -> int:
         *configuration, _stream, pointers, _extra = rest
@@ -102,7 +111,7 @@ module attributes {gpu.container_module} {
 """
 
 
-def program(text: str, launcher: Recorder) -> Program:
+def program(text: str, launcher: Recorder | FakeDriver) -> Program:
     return make_program(ir.Module.parse(text), launcher)
 
 

@@ -20,7 +20,9 @@ class NumpyLauncher:
 
     device_type = "cpu"
     entries = None
-    holds = False
+    function = None
+    stretch = None
+    failure = None
     allocate = None
 
     def __init__(self, **kernels: tuple[Kernel, Sequence[tuple[int, str]]]) -> None:
