@@ -11,8 +11,6 @@ from mlir_fusion.runtime import cuda
 
 import mlir_fusion
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
 OPTIONS = ["cuda_graphs", "fusion_type=none"]
 
 

@@ -5,8 +5,6 @@ import torch
 
 import mlir_fusion
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
 SIZES = [(3, 8, 16), (2, 9, 5), (5, 70, 2), (4, 6, 1000), (33, 65, 130), (8, 512, 1024)]
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 

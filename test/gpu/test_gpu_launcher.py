@@ -16,8 +16,6 @@ from mlir_fusion.driver.programs import make_program
 from mlir_fusion.runtime.cuda import CudaLauncher
 from mlir_fusion.runtime.program import Program
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
 ADD = """
 .version 7.0
 .target sm_80
