@@ -19,7 +19,7 @@ from typing import cast
 
 from ..dialects import fusion
 from ..dialects.mlir import func, ir
-from ..passes.graph import functions
+from ..passes.graph import functions, kernel_ops
 from ..passes.layouts import layout_of
 from ..passes.schedules.family import Parameters
 from ..passes.schedules.variations import KEEP_ORDER, variations
@@ -30,7 +30,6 @@ from .build import build, disk_cache
 from .cache import Counts, Memory
 from .fingerprint import code_generator, digest
 from .launchers import make_launcher
-from .levels import body_of
 from .options import Options
 from .programs import make_program
 
@@ -66,10 +65,8 @@ def tune(module: ir.Module, options: Options) -> None:
         LOG.warning("autotune: no device for %s here to measure on; schedules stay as chosen", options.target)
         return
     tuner = _Tuner(options, device, disk_cache(options))
-    for function in functions(module):
-        for op in body_of(function):
-            if fusion.is_op(op, "kernel"):
-                tuner.tune(op)
+    for kernel in kernel_ops(module):
+        tuner.tune(kernel)
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class _Tuner:
     def _seconds(self, alone: ir.Module, parameters: Parameters) -> float:
         with alone.context, ir.Location.unknown():
             module = ir.Module.parse(str(alone))
-            kernel = next(op for function in functions(module) for op in body_of(function))
+            (kernel,) = kernel_ops(module)
             schedule = fusion.read_schedule(kernel.attributes["schedule"])
             assert schedule is not None
             kernel.attributes["schedule"] = fusion.schedule(schedule.family, parameters, schedule.why)

@@ -10,12 +10,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..dialects import fusion
 from ..dialects.mlir import ir, memref
 from .bind import Binding
 from .evaluate import Buffer, Evaluator
 from .fusion_schedule import check_schedule
-from .graph import functions
+from .graph import kernel_ops
 from .layouts import Layout, layout_of
 from .schedules import Family, Parameters, Problem
 from .schedules.machine import Machine
@@ -70,12 +69,6 @@ def kernels_of(module: ir.Module, shared: bool) -> Kernels:
     for kernel in kernels.distinct:
         check_schedule(kernel)
     return kernels
-
-
-def kernel_ops(module: ir.Module) -> list[ir.Operation]:
-    """The fusion.kernel of the module's functions, in order."""
-    operations = (op for function in functions(module) for op in function.regions[0].blocks[0].operations)
-    return [op.operation for op in operations if fusion.is_op(op, "kernel")]
 
 
 def emit_body(

@@ -24,7 +24,7 @@ from ..dialects import fusion
 from ..dialects.mlir import ir
 from ..targets.target import Target
 from .errors import PassFailure
-from .graph import functions
+from .graph import kernel_ops
 from .kernel_body import KernelBody
 from .layouts import layout_of
 from .pass_base import Pass, unknown
@@ -48,11 +48,10 @@ class FusionSchedule(Pass):
         target = Target.parse(self.target)
         if not self.cluster:
             target = replace(target, has_clusters=False)
-        for function in functions(module):
-            for op in function.regions[0].blocks[0].operations:
-                if fusion.is_op(op, "kernel") and "schedule" not in op.operation.attributes:
-                    allowed = replace(problem_of(op.operation), vectorize=self.vectorize, persistent=self.persistent)
-                    _schedule(op.operation, allowed, target)
+        for kernel in kernel_ops(module):
+            if "schedule" not in kernel.attributes:
+                allowed = replace(problem_of(kernel), vectorize=self.vectorize, persistent=self.persistent)
+                _schedule(kernel, allowed, target)
 
 
 def _schedule(kernel: ir.Operation, problem: Problem, target: Target) -> None:

@@ -83,6 +83,12 @@ def functions(module: ir.Module | ir.Operation) -> Iterator[ir.Operation]:
             yield op.operation
 
 
+def kernel_ops(module: ir.Module) -> list[ir.Operation]:
+    """The fusion.kernel of a module's functions, in order."""
+    operations = (op for function in functions(module) for op in function.regions[0].blocks[0].operations)
+    return [op.operation for op in operations if fusion.is_op(op, "kernel")]
+
+
 def build(function: ir.Operation) -> Graph:
     """The dependence graph of a function of one block."""
     blocks = list(function.regions[0].blocks)

@@ -23,8 +23,9 @@ from ..dialects import fusion
 from ..dialects.mlir import arith, func, gpu, ir
 from ..targets.target import Target
 from . import fusion_to_cpu, fusion_to_gpu
-from .emit_kernel import kernel_ops, kernels_of
+from .emit_kernel import kernels_of
 from .fusion_schedule import problem_of, schedule_of
+from .graph import kernel_ops
 from .kernel_body import KernelBody
 from .layouts import Layout, layout_of
 from .schedules import FAMILIES, Parameters
