@@ -22,20 +22,23 @@ from torch import Tensor, fx
 from torch._guards import detect_fake_mode
 from torch.fx.node import map_arg
 
+from .common_dtype import NARROW
+
 aten = torch.ops.aten
-NARROW = (torch.bfloat16, torch.float16)
 DTYPES = (torch.float32, *NARROW)
 RESERVED = 2**44  # counters of a draw, of four numbers each: more than any tensor has, whatever its size
 LEAST_SEED, MOST_SEED = -(2**63), 2**63 - 1
 
 
-@torch.library.custom_op("mlir_fusion::random", mutates_args=())
-def random(seed: Tensor, offset: int, size: Sequence[int], kind: str, dtype: torch.dtype) -> Tensor:
-    """What `fusion.random` computes; `seed` is int64, 0-d. Only compiled, never run as it stands."""
-    raise NotImplementedError("mlir_fusion::random is compiled: it has no library function")
+# What `fusion.random` computes; the seed is int64, 0-d. It is only compiled, so that it has no function to run
+torch.library.define(
+    "mlir_fusion::random",
+    "(Tensor seed, SymInt offset, SymInt[] size, str kind, ScalarType dtype) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
 
 
-@random.register_fake
+@torch.library.register_fake("mlir_fusion::random")
 def _(seed: Tensor, offset: int, size: Sequence[int], kind: str, dtype: torch.dtype) -> Tensor:
     return seed.new_empty(size, dtype=dtype)
 

@@ -28,6 +28,7 @@ class Program:
         return self.name
 
 
+NARROW = (torch.float16, torch.bfloat16)
 TOLERANCES = {torch.float32: 2e-6, torch.float64: 1e-13, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
 

@@ -27,6 +27,7 @@ from mlir_fusion.frontend.compiled_ops import COMPILED, EVERY, FLOATS, library_r
 from mlir_fusion.frontend.decompositions import decomposition_table
 from mlir_fusion.frontend.graphs import GraphCompiler
 from op_cases import CASES, COMPOSITES, Call
+from programs import NARROW
 from torch import Tensor, fx
 from torch._ops import OpOverload
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -41,7 +42,6 @@ AT_ONCE = 32
 SECONDS = 120
 BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24, torch.float64: 53}
 EXPONENTS = {torch.float16: -14, torch.bfloat16: -126, torch.float32: -126, torch.float64: -1022}
-NARROW = (torch.float16, torch.bfloat16)
 
 # Units in the last place of f32 and f64 that functions may be off; those of 16 bits are rounded once, from f32
 ULPS: dict[str, float] = {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from programs import PROGRAMS, TOLERANCES, Program
+from programs import NARROW, PROGRAMS, TOLERANCES, Program
 
 import mlir_fusion
-
-NARROW = (torch.float16, torch.bfloat16)
 
 
 def flatten(result: object) -> list[torch.Tensor]:
