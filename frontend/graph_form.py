@@ -6,7 +6,7 @@ what else is returned is put back after the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -48,17 +48,46 @@ class Argument:
     number: int
 
 
-def keep_tensor_outputs(graph: fx.GraphModule) -> tuple[list, dict[int, int]]:
-    """Leaves the tensors among the results; returns all results, and the place of each tensor in what is left."""
+@dataclass(frozen=True)
+class Place:
+    """A result that is a tensor, by its number among those that the program returns."""
+
+    number: int
+
+
+def keep_tensor_outputs(graph: fx.GraphModule) -> list[object]:
+    """Leaves the tensors among the results; returns all results, a `Place` for each tensor."""
     places = {node: number for number, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
-    returned = [
-        Argument(places[value]) if value in places and not isinstance(value.meta.get("val"), torch.Tensor) else value
-        for value in output_nodes(graph.graph)
-    ]
-    tensors = [(number, node) for number, node in enumerate(returned) if isinstance(node, fx.Node)]
+    returned: list[object] = []
+    tensors: list[fx.Node] = []
+    for value in output_nodes(graph.graph):
+        if value in places and not isinstance(value.meta.get("val"), torch.Tensor):
+            returned.append(Argument(places[value]))
+        elif isinstance(value, fx.Node):
+            returned.append(Place(len(tensors)))
+            tensors.append(value)
+        else:
+            returned.append(value)
     (output,) = graph.graph.find_nodes(op="output")
-    output.args = (tuple(node for _, node in tensors),)
-    return returned, {number: place for place, (number, _) in enumerate(tensors)}
+    output.args = (tuple(tensors),)
+    return returned
+
+
+def passed_through(returned: Sequence[object]) -> list[int]:
+    """The numbers of the arguments that are results; none of them is a tensor, so holding on to them costs nothing."""
+    return [value.number for value in returned if isinstance(value, Argument)]
+
+
+def put_back(returned: Sequence[object], results: Sequence[object], passed: Mapping[int, object]) -> list:
+    """A call's results, from those of the program and the arguments that pass through."""
+    return [
+        results[value.number]
+        if isinstance(value, Place)
+        else passed[value.number]
+        if isinstance(value, Argument)
+        else value
+        for value in returned
+    ]
 
 
 def left_out(graph: fx.GraphModule) -> str | None:

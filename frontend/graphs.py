@@ -23,7 +23,16 @@ from ..passes.size_template import NotGeneralError
 from ..runtime.program import Program
 from ..targets.target import Target
 from .graph_build import check_device, compile_graph, program_of
-from .graph_form import Argument, Runner, constants_to_arguments, keep_tensor_outputs, left_out, left_to_pytorch
+from .graph_form import (
+    Place,
+    Runner,
+    constants_to_arguments,
+    keep_tensor_outputs,
+    left_out,
+    left_to_pytorch,
+    passed_through,
+    put_back,
+)
 from .importer import Imported, program_device
 from .sized_graph import compile_for_all_sizes
 
@@ -72,24 +81,20 @@ class GraphCompiler:
         if reason is not None:
             log.warning("a graph is left to PyTorch: %s", reason)
             return left_to_pytorch(graph)
-        returned, kept = keep_tensor_outputs(graph)
+        returned = keep_tensor_outputs(graph)
         constants = constants_to_arguments(graph)
         run = self._build(graph, self._options(inputs), kind, note)
         is_tensor = [isinstance(value, torch.Tensor) for value in inputs]
-        through = {number: value for number, value in enumerate(returned) if isinstance(value, Argument)}
-        if all(is_tensor) and not constants and len(kept) == len(returned):
+        through = passed_through(returned)
+        if all(is_tensor) and not constants and all(isinstance(value, Place) for value in returned):
             return run
 
         def call(arguments: list) -> list:
             tensors = [value for value, is_one in zip(arguments, is_tensor, strict=True) if is_one]
-            passed = {number: arguments[source.number] for number, source in through.items()}
+            passed = {number: arguments[number] for number in through}
             arguments.clear()
             tensors += constants
-            results = run(tensors)
-            return [
-                results[kept[number]] if number in kept else passed.get(number, value)
-                for number, value in enumerate(returned)
-            ]
+            return put_back(returned, run(tensors), passed)
 
         return call
 

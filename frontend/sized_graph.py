@@ -8,7 +8,7 @@ call with new values plans memory for them and compiles the host function, but n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -25,7 +25,7 @@ from ..passes.sizes import Size, value_of
 from ..runtime.launch import Launcher
 from ..runtime.program import Program, Value
 from .graph_build import check_device, program_of, without_refused
-from .graph_form import Argument, Runner, constants_to_arguments, keep_tensor_outputs, left_out
+from .graph_form import Runner, constants_to_arguments, keep_tensor_outputs, left_out, passed_through, put_back
 from .importer import Imported, import_graph
 from .symbols import ATTEMPTS, Symbols
 
@@ -42,13 +42,16 @@ class SizedGraph:
     program: SizedProgram
     launcher: Launcher
     returned: Sequence[object]
-    """Its results: places of tensors, sizes, and whatever else."""
+    """Its results, as graph_form.py has them, but that numbers may be sizes."""
     note: str
     otherwise: Callable[[], Runner]
     """Makes what runs the graph with memory that lies in another way than the kernels expect."""
     _plans: dict[tuple[int, ...], Plan] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _fallback: Runner | None = None
+
+    def __post_init__(self) -> None:
+        self._through = passed_through(self.returned)
 
     @property
     def text(self) -> str:
@@ -67,11 +70,10 @@ class SizedGraph:
         if plan.program is None:
             return self._run_otherwise(arguments)
         tensors: list[Value] = [value for value in arguments if isinstance(value, torch.Tensor)]
-        passed = list(arguments) if any(isinstance(one, Argument) for one in self.returned) else []
+        passed = {number: arguments[number] for number in self._through}
         arguments.clear()
         tensors += self.traced.constants
-        results = plan.program.run(tensors)
-        return [_result(value, results, passed, plan.values) for value in self.returned]
+        return put_back(plan.returned, plan.program.run(tensors), passed)
 
     def _plan(self, key: tuple[int, ...], arguments: Sequence[object]) -> Plan:
         with self._lock:
@@ -84,11 +86,12 @@ class SizedGraph:
 
     def _make_plan(self, key: tuple[int, ...]) -> Plan:
         values = self.symbols.values(key)
+        returned = [value_of(value, values) if isinstance(value, Size) else value for value in self.returned]
         try:
             host = self.program.host(values)
         except OtherLayoutError:
-            return Plan(values, None)
-        return Plan(values, program_of(host, self.launcher, self.traced.imported, None))
+            return Plan(returned, None)
+        return Plan(returned, program_of(host, self.launcher, self.traced.imported, None))
 
     def _run_otherwise(self, arguments: list) -> list:
         with self._lock:
@@ -98,9 +101,9 @@ class SizedGraph:
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs for one set of sizes: None where the kernels can't serve it."""
+    """What runs for one set of sizes, None where the kernels can't serve it, and what a call returns."""
 
-    values: Mapping[str, int]
+    returned: Sequence[object]
     program: Program | None
 
 
@@ -110,15 +113,7 @@ class Traced:
 
     imported: Imported
     returned: Sequence[object]
-    kept: Mapping[int, int]
     constants: Sequence[torch.Tensor]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A result that is one of the program's results."""
-
-    number: int
 
 
 def compile_for_all_sizes(
@@ -164,9 +159,9 @@ def _trace(
     reason = left_out(concrete)
     if reason is not None:
         raise NotGeneralError(reason)
-    returned, kept = keep_tensor_outputs(concrete)
+    returned = keep_tensor_outputs(concrete)
     constants = constants_to_arguments(concrete)
-    return Traced(import_graph(concrete.graph, options.matmul, refused), returned, kept, constants)
+    return Traced(import_graph(concrete.graph, options.matmul, refused), returned, constants)
 
 
 def _same_constants(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
@@ -177,21 +172,11 @@ def _same_constants(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) 
 def _returned(first: Traced, second: Traced, examples: Examples) -> list[object]:
     """The results, of which numbers may be sizes."""
     results: list[object] = []
-    for number, (one, other) in enumerate(zip(first.returned, second.returned, strict=True)):
-        if number in first.kept:
-            results.append(_Place(first.kept[number]))
-        elif type(one) is int and type(other) is int:
+    for one, other in zip(first.returned, second.returned, strict=True):
+        if type(one) is int and type(other) is int:
             results.append(examples.extent(one, other))
         elif one != other:
             raise NotGeneralError(f"it returns {one}, which is {other} for other sizes")
         else:
             results.append(one)
     return results
-
-
-def _result(value: object, results: Sequence[object], passed: Sequence[object], values: Mapping[str, int]) -> object:
-    if isinstance(value, _Place):
-        return results[value.number]
-    if isinstance(value, Argument):
-        return passed[value.number]
-    return value_of(value, values) if isinstance(value, Size) else value
