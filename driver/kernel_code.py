@@ -22,7 +22,7 @@ from .cache import Counts, Memory
 from .fingerprint import code_generator, digest
 from .levels import nested_modules
 from .lower import lower
-from .native_objects import from_entry, header_of, kept
+from .native_objects import from_header, header_of, kept
 from .options import Options
 
 Made = TypeVar("Made", "Entry", "NativeKernel")
@@ -136,7 +136,7 @@ class KernelCompiler:
 
     def _native(self, name: str, key: str) -> NativeKernel:
         entry = self._from_disk(key)
-        made = cpu.compile_object(self._llvm_ir(name)) if entry is None else from_entry(entry)
+        made = cpu.compile_object(self._llvm_ir(name)) if entry is None else from_header(entry.header, entry.body)
         return NativeKernel(made, cpu.load(made), name if entry is None else str(entry.header["entry"]))
 
     def _use_conversions(self) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..runtime.disk_cache import DiskCache
-from ..runtime.disk_cache import Entry as DiskEntry
 from ..targets.cpu import NativeObject
 from .fingerprint import code_generator, digest
 
@@ -17,7 +16,7 @@ def kept(disk: DiskCache | None, kind: str, source: str, make: Callable[[], Nati
     key = digest(kind, source, code_generator("cpu"))
     entry = disk.get(kind, key)
     if entry is not None:
-        return from_entry(entry)
+        return from_header(entry.header, entry.body)
     made = make()
     disk.put(kind, key, header_of(made), made.code)
     return made
@@ -28,7 +27,7 @@ def header_of(made: NativeObject) -> dict[str, object]:
     return {"defined": made.defined, "needed": made.needed}
 
 
-def from_entry(entry: DiskEntry) -> NativeObject:
+def from_header(header: Mapping[str, object], code: bytes) -> NativeObject:
     """What was kept."""
-    defined, needed = (tuple(map(str, entry.header[which])) for which in ("defined", "needed"))  # pyright: ignore
-    return NativeObject(entry.body, defined, needed)
+    defined, needed = (tuple(map(str, header[which])) for which in ("defined", "needed"))  # pyright: ignore
+    return NativeObject(code, defined, needed)

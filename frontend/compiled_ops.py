@@ -22,7 +22,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from ..passes.fusion_select_library import SMALL_PRODUCT
-from ..runtime.dtypes import DTYPES
+from ..runtime.dtypes import DTYPES, dtype_name
 
 aten = torch.ops.aten
 
@@ -91,10 +91,9 @@ def _table() -> dict[OpOverload, frozenset[torch.dtype]]:
 COMPILED: dict[OpOverload, frozenset[torch.dtype]] = _table()
 
 # Arguments that say where or whether, by their number, and the dtypes that they may have
-_INDICES = frozenset({torch.int32, torch.int64})
 _SELECTORS: dict[OpOverload, tuple[int, frozenset[torch.dtype]]] = {
-    aten.embedding.default: (1, _INDICES),
-    aten.index_select.default: (2, _INDICES),
+    aten.embedding.default: (1, WIDE),
+    aten.index_select.default: (2, WIDE),
     aten.gather.default: (2, frozenset({torch.int64})),
     aten.index.Tensor: (1, frozenset({torch.int64})),
     aten.where.self: (0, BOOL),
@@ -147,12 +146,8 @@ def _why_no_product(node: fx.Node, matmul: str) -> str:
     return "a large matrix product; the option matmul=on compiles it"
 
 
-def _dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 def _dtype_names(dtypes: frozenset[torch.dtype]) -> str:
-    return ", ".join(sorted(map(_dtype_name, dtypes)))
+    return ", ".join(sorted(map(dtype_name, dtypes)))
 
 
 def library_reason(
@@ -198,7 +193,7 @@ def _dtype_reason(node: fx.Node, target: OpOverload) -> str | None:
     selectors = _operands([node.args[place]]) if place is not None else []
     for given, allowed in ((dtypes | results, COMPILED[target]), ({tensor.dtype for tensor in selectors}, selecting)):
         for dtype in given - allowed:
-            return f"kernels for it don't take {_dtype_name(dtype)}, only {_dtype_names(allowed)}"
+            return f"kernels for it don't take {dtype_name(dtype)}, only {_dtype_names(allowed)}"
     if len(dtypes) > 1 or (dtypes and dtypes != results and target not in _CONVERSIONS):
         return "it has tensors of different dtypes"
     return None
@@ -211,7 +206,7 @@ def _scalar_reason(node: fx.Node, target: OpOverload) -> str | None:
         return None
     for value in _numbers(node, target):
         if not holds(dtype, value):
-            return f"it has a number, {value}, that is no {_dtype_name(dtype)}"
+            return f"it has a number, {value}, that is no {dtype_name(dtype)}"
     return None
 
 

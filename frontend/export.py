@@ -21,11 +21,13 @@ from torch.utils import _pytree as pytree
 from ..driver.build import Artifact, disk_cache
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import PtxCode
+from ..driver.native_objects import header_of
 from ..driver.options import Options, Settings
-from ..driver.package import WEIGHTS, Package, write
+from ..driver.package import ALIGNMENT, WEIGHTS, Package, write
 from ..driver.programs import compile_host
 from ..driver.runner import print_module
 from ..driver.scope import capture
+from ..runtime.dtypes import dtype_name
 from ..targets import cpu
 from ..targets.target import Target
 from .decompositions import decomposition_table
@@ -34,7 +36,6 @@ from .importer import Imported, name_arguments, output_nodes, program_device
 
 MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 RESULTS = (OutputKind.USER_OUTPUT, *MUTATIONS)
-ALIGNMENT = 64
 
 
 def export(
@@ -82,7 +83,7 @@ def export(
         "weights": weights,
         **_dtypes(imported),
         **_kernels(artifact),
-        **{name: _symbols(one) for name, one in host_code.items()},
+        **{name: header_of(one) for name, one in host_code.items()},
     }
     sections = {
         "host": print_module(artifact.host.operation).encode(),
@@ -173,8 +174,7 @@ def _weights(program: ExportedProgram) -> tuple[dict[str, dict[str, object]], by
             content.extend(b"\0" * (-len(content) % ALIGNMENT))
             seen[key] = len(content)
             content.extend(_bytes(value))
-        dtype = str(value.dtype).removeprefix("torch.")
-        places[target] = {"start": seen[key], "dtype": dtype, "shape": list(value.shape)}
+        places[target] = {"start": seen[key], "dtype": dtype_name(value.dtype), "shape": list(value.shape)}
     return places, bytes(content)
 
 
@@ -186,7 +186,7 @@ def _bytes(value: Tensor) -> bytes:
 def _dtypes(imported: Imported) -> dict[str, object]:
     """What MLIR's types don't say."""
     pairs = {"argument_dtypes": imported.argument_dtypes, "result_dtypes": imported.result_dtypes}
-    return {name: [str(dtype).removeprefix("torch.") for dtype in dtypes] for name, dtypes in pairs.items()}
+    return {name: [dtype_name(dtype) for dtype in dtypes] for name, dtypes in pairs.items()}
 
 
 def _kernels(artifact: Artifact) -> dict[str, object]:
@@ -197,15 +197,11 @@ def _kernels(artifact: Artifact) -> dict[str, object]:
     conversions = cpu.compile_conversions()
     return {
         "kernels": {
-            name: {"section": f"kernel {name}", "name": kernel.name, **_symbols(kernel.code)}
+            name: {"section": f"kernel {name}", "name": kernel.name, **header_of(kernel.code)}
             for name, kernel in artifact.code.kernels.items()
         },
-        "conversions": _symbols(conversions),
+        "conversions": header_of(conversions),
     }
-
-
-def _symbols(compiled: cpu.NativeObject) -> dict[str, object]:
-    return {"defined": compiled.defined, "needed": compiled.needed}
 
 
 def _code(artifact: Artifact) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from ..dialects.mlir import ir
 from ..driver.fingerprint import versions
 from ..driver.kernel_code import NativeCode, NativeKernel
+from ..driver.native_objects import from_header
 from ..driver.package import WEIGHTS, Package, PackageError, read
 from ..driver.programs import HostObjects, load_program
 from ..driver.runner import make_context
@@ -129,7 +130,9 @@ def _program(package: Package) -> Program:
     context = make_context()
     with context:
         function = read_host_function(ir.Module.parse(bytes(package.sections["host"]).decode()), results, arguments)
-    compiled = HostObjects(*(_object(bytes(package.sections[name]), header[name]) for name in ("function", "helpers")))
+    compiled = HostObjects(
+        *(from_header(header[name], bytes(package.sections[name])) for name in ("function", "helpers"))
+    )
     return load_program(function, _launcher(package), compiled)
 
 
@@ -139,13 +142,9 @@ def _launcher(package: Package) -> Launcher:
     if package.header["target"] != "cpu":
         Target.parse(cast(str, package.header["target"]))
         return CudaLauncher({name: Entry(Image(codes[name].decode()), kernels[name]["name"]) for name in kernels})
-    conversions = _object(bytes(package.sections["conversions"]), cast(dict, package.header["conversions"]))
+    conversions = from_header(cast(dict, package.header["conversions"]), bytes(package.sections["conversions"]))
     cpu.load_shared(cpu.CONVERSIONS_LIBRARY, conversions, {})
-    made = {name: _object(codes[name], kernels[name]) for name in kernels}
+    made = {name: from_header(kernels[name], codes[name]) for name in kernels}
     return NativeLauncher(
         NativeCode({name: NativeKernel(one, cpu.load(one), kernels[name]["name"]) for name, one in made.items()})
     )
-
-
-def _object(code: bytes, symbols: dict[str, Any]) -> cpu.NativeObject:
-    return cpu.NativeObject(code, tuple(symbols["defined"]), tuple(symbols["needed"]))

@@ -23,6 +23,7 @@ from torch._guards import detect_fake_mode
 from torch.fx.node import map_arg
 
 from .common_dtype import NARROW
+from .compiled_ops import tensor_values
 
 aten = torch.ops.aten
 DTYPES = (torch.float32, *NARROW)
@@ -62,8 +63,7 @@ def draw_random_numbers(graph: fx.Graph, device: torch.device) -> None:
 def _can_be_compiled(node: fx.Node, device: torch.device) -> bool:
     if node.kwargs.get("generator") is not None:
         return False
-    found = node.meta["val"]
-    result = found[0] if isinstance(found, tuple | list) else found
+    result = _first_value(node)
     if result.device != device or result.dtype not in DTYPES or not result.is_contiguous() or not result.numel():
         return False
     if node.target is aten.native_dropout.default:
@@ -99,16 +99,11 @@ class _Builder:
         """A node that calls an overload."""
         node = self.graph.call_function(target, args, kwargs)  # pyright: ignore[reportArgumentType]
         values = [map_arg(given, lambda operand: operand.meta["val"]) for given in (node.args, node.kwargs)]
-        mode = detect_fake_mode(self.first_value())
+        mode = detect_fake_mode(_first_value(self.first))
         assert mode is not None, "a graph that is compiled has fake tensors"
         with mode:
             node.meta["val"] = target(*values[0], **values[1])  # pyright: ignore
         return node
-
-    def first_value(self) -> Tensor:
-        """A fake tensor of the graph's."""
-        found = self.first.meta["val"]
-        return found[0] if isinstance(found, tuple | list) else found
 
     def draw(self, size: Sequence[int], kind: str = "uniform", dtype: torch.dtype = torch.float32) -> fx.Node:
         """So many numbers, below the graph's seed, at offsets that no other draw has."""
@@ -135,9 +130,13 @@ class _Builder:
         return node if term == 0 else self.call(aten.add.Tensor, node, self.number(term))
 
 
+def _first_value(node: fx.Node) -> Tensor:
+    """The fake tensor of a node's first result."""
+    return next(tensor_values(node.meta["val"]))
+
+
 def _shape(node: fx.Node) -> list[int]:
-    found = node.meta["val"]
-    return list((found[0] if isinstance(found, tuple | list) else found).shape)
+    return list(_first_value(node).shape)
 
 
 def _dropout(builder: _Builder, node: fx.Node) -> list[fx.Node]:

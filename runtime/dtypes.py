@@ -35,6 +35,11 @@ def dtype_of(element: ir.Type) -> torch.dtype:
         raise TypeError(f"PyTorch has no dtype for elements of type {element}") from None
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32`, `bool`, ..."""
+    return str(dtype).removeprefix("torch.")
+
+
 def dtype_named(name: str) -> torch.dtype:
     """The dtype called `float32`, `bool`, ..."""
     dtype = getattr(torch, name, None)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from .dtypes import dtype_name
+
 HEADER_BYTES = object.__basicsize__
 WORD_BYTES = 8
 DTYPE_NUMBERS = (
@@ -76,7 +78,7 @@ def dtype_number(dtype: torch.dtype) -> int:
     """The number that PyTorch's C interface has for a dtype."""
     if dtype in DTYPE_NUMBERS:
         return DTYPE_NUMBERS.index(dtype)
-    name = str(dtype).removeprefix("torch.")
+    name = dtype_name(dtype)
     return int(getattr(torch_library("libtorch_cpu.so"), f"aoti_torch_dtype_{name}")())
 
 

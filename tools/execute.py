@@ -15,7 +15,7 @@ from ..driver.launchers import make_launcher
 from ..driver.options import Options
 from ..driver.programs import make_program
 from ..passes.graph import functions
-from ..runtime.dtypes import dtype_named, dtype_of
+from ..runtime.dtypes import dtype_name, dtype_named, dtype_of
 from ..runtime.host_function import memref_strides
 from ..runtime.program import Value
 from ..runtime.simt.errors import KernelError
@@ -119,4 +119,4 @@ def _largest(values: torch.Tensor) -> float:
 
 def _type(value: torch.Tensor) -> str:
     sizes = "x".join(str(size) for size in value.shape)
-    return f"{sizes or 'scalar'} {str(value.dtype).removeprefix('torch.')}"
+    return f"{sizes or 'scalar'} {dtype_name(value.dtype)}"
