@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import ne
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
+from ..dialects.walk import find
 from ..passes.graph import functions
 from ..targets.target import Target
 from .errors import Diagnostic, UserError, diagnostic_at
@@ -34,7 +37,7 @@ def first_illegal(module: ir.Module, allowed: Sequence[str], device: Sequence[st
             if not _matches(op.name, allowed):
                 return diagnostic_at(op.location, f"'{op.name}' can't be in a function after stage {stage}")
     for nested in nested_modules(module):
-        for op in _inside(nested):
+        for op in find(nested, partial(ne, nested)):
             if not _matches(op.name, device):
                 return diagnostic_at(op.location, f"'{op.name}' can't be in a kernel after stage {stage}")
     return None
@@ -81,18 +84,6 @@ def _symbol(op: ir.Operation) -> str | None:
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(name.startswith(pattern) if pattern.endswith(".") else name == pattern for pattern in patterns)
-
-
-def _inside(operation: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op != operation:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    operation.walk(visit)
-    return found
 
 
 def _level_of(op: ir.Operation) -> str | None:

@@ -11,6 +11,7 @@ no branch. fusion-normalize marks the divisions that may use it (`fusion.approxi
 from __future__ import annotations
 
 from ..dialects.mlir import ir, llvm, vector
+from ..dialects.walk import find
 from .narrow_floats import APPROXIMATE
 
 INTRINSIC = "llvm.nvvm.div.full"
@@ -18,15 +19,7 @@ INTRINSIC = "llvm.nvvm.div.full"
 
 def approximate_divisions(function: ir.Operation) -> None:
     """Rewrites the marked f32 divisions in a GPU function."""
-    marked: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "arith.divf" and APPROXIMATE in op.attributes:
-            marked.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    for op in marked:
+    for op in find(function, lambda op: op.name == "arith.divf" and APPROXIMATE in op.attributes):
         with ir.InsertionPoint(op), op.location:
             op.results[0].replace_all_uses_with(_divide(*op.operands))
         op.erase()

@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 
 from ..dialects.mlir import arith, ir, llvm, vector
+from ..dialects.walk import find
+from .constants import number_of
 from .softmax_exponentials import AT_MOST_ONE
 
 INTRINSIC = "llvm.nvvm.ex2.approx.ftz.f"
@@ -21,15 +23,7 @@ LEAST = 2.0**-64  # numbers of at least this size swallow those below 2^-126
 
 def approximate_exponentials(function: ir.Operation) -> None:
     """Rewrites such exponentials in a GPU function."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "math.exp" and _may_be_off(op) and _is_small_part(op):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    for op in found:
+    for op in find(function, lambda op: op.name == "math.exp" and _may_be_off(op) and _is_small_part(op)):
         with ir.InsertionPoint(op), op.location:
             op.results[0].replace_all_uses_with(_exponential(op.operands[0]))
         op.erase()
@@ -57,11 +51,7 @@ def _constant(value: ir.Value) -> float | None:
     if isinstance(value, ir.BlockArgument):
         return None
     op = value.owner.operation
-    if op.name == "vector.broadcast":
-        return _constant(op.operands[0])
-    if op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
-        return None
-    return op.attributes["value"].value
+    return _constant(op.operands[0]) if op.name == "vector.broadcast" else number_of(value)
 
 
 def _exponential(exponent: ir.Value) -> ir.Value:

@@ -26,13 +26,12 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import arith, cf, ir, tensor
 from . import generics
-from .graph import functions
+from .graph import generic_ops
 from .pass_base import Pass
 
 
@@ -44,19 +43,13 @@ class FusionCheckIndices(Pass):
 
     def run(self, module: ir.Module) -> None:
         """Rewrites the bodies of all `linalg.generic`s of the module's functions."""
-        for generic in list(_generics(module)):
+        for generic in generic_ops(module):
             operations = [view.operation for view in generics.body(generic).operations]
             for op in operations:
                 if op.name == "cf.assert":
                     op.erase()
                 elif op.name == "tensor.extract":
                     _check(op, generic)
-
-
-def _generics(module: ir.Module) -> Iterator[ir.Operation]:
-    for function in functions(module):
-        for block in function.regions[0].blocks:
-            yield from (view.operation for view in block.operations if generics.is_generic(view))
 
 
 def _check(extract: ir.Operation, generic: ir.Operation) -> None:

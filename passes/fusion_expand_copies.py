@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import arith, ir, llvm, memref, nvvm
+from ..dialects.walk import find
 from .errors import PassFailure
 from .pass_base import Pass
 
@@ -35,14 +36,7 @@ class FusionExpandCopies(Pass):
 
     def run(self, module: ir.Module) -> None:
         """Rewrites all copies, groups and waits of the GPU modules."""
-        found: list[ir.Operation] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in _EXPAND:
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(visit)
+        found = find(module.operation, lambda op: op.name in _EXPAND)
         for op in found:
             with ir.InsertionPoint(op), op.location:
                 _EXPAND[op.name](op)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import arith, ir, math
+from ..dialects.walk import find
 from .pass_base import Pass
 
 
@@ -28,7 +29,7 @@ class FusionExpandMath(Pass):
 
     def run(self, module: ir.Module) -> None:
         """Rewrites every `math.expm1`, in nested modules too."""
-        for op in _find(module.operation, "math.expm1"):
+        for op in find(module.operation, lambda op: op.name == "math.expm1"):
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(expm1(op.operands[0]))
             op.erase()
@@ -49,15 +50,3 @@ def _splat(shape: ir.Type, value: float) -> ir.Value:
         return arith.constant(shape, ir.FloatAttr.get(shape, value))
     element = ir.FloatAttr.get(shape.element_type, value)
     return arith.constant(shape, ir.DenseElementsAttr.get_splat(shape, element))
-
-
-def _find(module: ir.Operation, name: str) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == name:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
-    return found

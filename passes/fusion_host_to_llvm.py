@@ -38,9 +38,11 @@ from typing import ClassVar
 
 from ..dialects import fusion
 from ..dialects.mlir import arith, ir
+from .constants import number_of
 from .errors import PassFailure
 from .host_code import HostCode
-from .last_uses import SAME_MEMORY, last_uses
+from .last_uses import last_uses, users_of_memory
+from .memref_types import element_bytes
 from .pass_base import Pass
 
 HEADER = 8
@@ -290,20 +292,9 @@ def offset_bytes(memory: ir.MemRefType) -> int:
     return offset * element_bytes(memory.element_type)
 
 
-def element_bytes(element: ir.Type) -> int:
-    """The size of an element in memory."""
-    if isinstance(element, ir.ComplexType):
-        return 2 * element_bytes(ir.ComplexType(element).element_type)
-    bits = 64 if isinstance(element, ir.IndexType) else element.width  # pyright: ignore[reportAttributeAccessIssue]
-    return max(bits // 8, 1)
-
-
 def _is_zero(size: ir.Value) -> bool:
     """Whether a size is known to be 0: a launch without blocks is none."""
-    owner = size.owner
-    if not isinstance(owner, ir.Operation) or owner.name != "arith.constant":
-        return False
-    return ir.IntegerAttr(owner.attributes["value"]).value == 0
+    return number_of(size) == 0
 
 
 def _count_objects(block: ir.Block) -> int:
@@ -322,13 +313,4 @@ def _count_objects(block: ir.Block) -> int:
 
 def _is_read_by_kernels(value: ir.Value) -> bool:
     """Whether a kernel is handed this memory, under any name."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in ("gpu.launch_func", "func.call"):
-            return True
-        names = list(user.results) if user.name in SAME_MEMORY else []
-        if user.name == "fusion.extern":
-            names = [user.results[r] for o, r in fusion.tied_operands(user) if o == use.operand_number]
-        if any(map(_is_read_by_kernels, names)):
-            return True
-    return False
+    return any(user.name in ("gpu.launch_func", "func.call") for user in users_of_memory(value))

@@ -35,6 +35,7 @@ from typing import ClassVar
 
 from ..dialects import fusion
 from ..dialects.mlir import arith, ir, register_torch
+from ..dialects.walk import find
 from .errors import PassFailure
 from .pass_base import Pass
 
@@ -61,7 +62,7 @@ class FusionImportExtern(Pass):
 
     def run(self, module: ir.Module) -> None:
         """Replaces every `torch.operator` of the module."""
-        calls = _calls(module)
+        calls = find(module.operation, lambda op: op.name == "torch.operator")
         if not calls:
             return
         register_torch(module.context)
@@ -70,18 +71,6 @@ class FusionImportExtern(Pass):
                 _convert_operator_to_random(call)
             else:
                 _convert_operator_to_extern(call)
-
-
-def _calls(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "torch.operator":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
 
 
 def _convert_operator_to_extern(call: ir.Operation) -> None:

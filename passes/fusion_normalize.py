@@ -110,11 +110,11 @@ class FusionNormalize(Pass):
         _clean(module)
         _rewrite_generics(module, Precision(self.fma, self.fast_math))
         _clean(module)
-        for op in _generics(module):
+        for op in graph.generic_ops(module):
             narrow_extremes(op)
-        for op in _generics(module):
+        for op in graph.generic_ops(module):
             mark_exponentials(op, self.fast_math != "off")
-        for op in _generics(module):
+        for op in graph.generic_ops(module):
             invert_divisors(op)
         for function in graph.functions(module):
             unpin(function)
@@ -130,9 +130,9 @@ def _run(pipeline: str, module: ir.Module) -> None:
 def _clean(module: ir.Module) -> None:
     """Simplifies, and makes one of equal operations: of what takes memory, only where there is room for it."""
     _run(SIMPLIFY, module)
-    number(_generics(module))
+    number(graph.generic_ops(module))
     _run(SHARE, module)
-    unnumber(_generics(module))
+    unnumber(graph.generic_ops(module))
     for function in graph.functions(module):
         share_equal(function)
 
@@ -141,10 +141,6 @@ def _operations(module: ir.Module) -> Iterator[ir.Operation]:
     for function in graph.functions(module):
         for block in function.regions[0].blocks:
             yield from (view.operation for view in block.operations)
-
-
-def _generics(module: ir.Module) -> list[ir.Operation]:
-    return [op for op in _operations(module) if generics.is_generic(op)]
 
 
 def _restore_fill(op: ir.Operation) -> None:
@@ -182,25 +178,21 @@ def _rewrite_generics(module: ir.Module, precision: Precision) -> None:
 def _erase_unused_calls(function: ir.Operation) -> None:
     """Removes calls without effects that nothing uses (MLIR takes them for impure), with what only they use."""
     for block in function.regions[0].blocks:
-        for op in reversed([view.operation for view in block.operations]):
-            pure = op.name.startswith(("linalg.", "tensor.", "arith.")) or _is_pure_call(op)
-            if pure and not any(True for result in op.results for _ in result.uses):
-                op.erase()
+        graph.erase_unused(block, _is_pure)
 
 
-def _is_pure_call(op: ir.Operation) -> bool:
-    return fusion.is_op(op, "extern") and not fusion.extern_effects(op) and not fusion.tied_operands(op)
+def _is_pure(op: ir.Operation) -> bool:
+    if fusion.is_op(op, "extern"):
+        return not fusion.extern_effects(op) and not fusion.tied_operands(op)
+    return op.name.startswith(("linalg.", "tensor.", "arith."))
 
 
 def _erase_dead(function: ir.Operation) -> None:
     """Removes free ops, views and copies that nothing uses now."""
     for block in function.regions[0].blocks:
-        for op in reversed([view.operation for view in block.operations]):
-            removable = (
-                op.name in FREE
-                or op.name.partition(".")[0] in SCALAR_DIALECTS
-                or fusion.is_op(op, "view")
-                or views.is_copy(op)
-            )
-            if removable and not any(True for result in op.results for _ in result.uses):
-                op.erase()
+        graph.erase_unused(block, _is_removable)
+
+
+def _is_removable(op: ir.Operation) -> bool:
+    is_scalar = op.name.partition(".")[0] in SCALAR_DIALECTS
+    return op.name in FREE or is_scalar or fusion.is_op(op, "view") or views.is_copy(op)

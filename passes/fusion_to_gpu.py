@@ -175,13 +175,18 @@ def _emit_kernel(kernel: ir.Operation, machine: GpuMachine, arguments: Sequence[
 
 def _launch(launch: JointLaunch, name: str, shared_bytes: int) -> None:
     blocks = sum(_problem_launch(kernel).blocks for kernel in launch.kernels)
+    operands = [operand for kernel in launch.kernels for operand in kernel.operands]
     with ir.InsertionPoint(launch.last), launch.last.location:
-        if blocks:
-            one = number(1)
-            grid, block = (number(blocks), one, one), (number(launch.threads), one, one)
-            operands = [operand for kernel in launch.kernels for operand in kernel.operands]
-            i32 = ir.IntegerType.get_signless(32)
-            shared = arith.ConstantOp(i32, shared_bytes).result if shared_bytes else None
-            gpu.LaunchFuncOp([MODULE, name], grid, block, operands, dynamic_shared_memory_size=shared)
+        emit_launch(name, blocks, launch.threads, operands, shared_bytes)
     for kernel in launch.kernels:
         kernel.erase()
+
+
+def emit_launch(name: str, blocks: int, threads: int, operands: Sequence[ir.Value], shared_bytes: int) -> None:
+    """Launches a function of the kernels' module; none where there is nothing for it to do."""
+    if not blocks:
+        return
+    one, i32 = number(1), ir.IntegerType.get_signless(32)
+    grid, block = (number(blocks), one, one), (number(threads), one, one)
+    shared = arith.ConstantOp(i32, shared_bytes).result if shared_bytes else None
+    gpu.LaunchFuncOp([MODULE, name], grid, block, list(operands), dynamic_shared_memory_size=shared)

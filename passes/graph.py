@@ -19,13 +19,14 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from . import legality
 from .errors import PassFailure
+from .generics import is_generic
 from .reduction_split import is_partial
 
 NOMINAL_EXTENT = 128
@@ -87,6 +88,19 @@ def kernel_ops(module: ir.Module) -> list[ir.Operation]:
     """The fusion.kernel of a module's functions, in order."""
     operations = (op for function in functions(module) for op in function.regions[0].blocks[0].operations)
     return [op.operation for op in operations if fusion.is_op(op, "kernel")]
+
+
+def generic_ops(module: ir.Module) -> list[ir.Operation]:
+    """The linalg.generic of a module's functions, in order."""
+    blocks = (block for function in functions(module) for block in function.regions[0].blocks)
+    return [view.operation for block in blocks for view in block.operations if is_generic(view)]
+
+
+def erase_unused(block: ir.Block, removable: Callable[[ir.Operation], bool]) -> None:
+    """Erases operations of a block whose results nobody uses, and then those that only served them."""
+    for op in reversed([view.operation for view in block.operations]):
+        if removable(op) and not any(True for result in op.results for _ in result.uses):
+            op.erase()
 
 
 def build(function: ir.Operation) -> Graph:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..dialects.mlir import ir
 from . import generics
+from .constants import number_of
 
 STEPS = 8  # bodies that are followed, one behind the other
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice"})
@@ -77,15 +78,9 @@ def _is_sum(op: ir.Operation) -> bool:
     accumulators = list(body.arguments)[len(parts.inputs) :]
     starts = [generics.uniform_scalar(output) for output in parts.outputs]
     return any(
-        accumulator in list(op.operands) and start is not None and _is_zero(start)
+        accumulator in list(op.operands) and number_of(start) == 0
         for accumulator, start in zip(accumulators, starts, strict=True)
     )
-
-
-def _is_zero(scalar: ir.Value) -> bool:
-    if isinstance(scalar, ir.BlockArgument) or scalar.owner.name != "arith.constant":
-        return False
-    return scalar.owner.attributes["value"].value == 0
 
 
 def _is_narrow(type_: ir.Type) -> bool:

@@ -18,13 +18,13 @@ def last_uses(function: ir.Operation) -> dict[ir.Operation, list[ir.BlockArgumen
     order = {view.operation: number for number, view in enumerate(block.operations)}
     found: dict[ir.Operation, list[ir.BlockArgument]] = {}
     for argument in block.arguments:
-        users = _users(argument)
+        users = users_of_memory(argument)
         if users and not any(user.name == "func.return" for user in users):
             found.setdefault(max(users, key=order.__getitem__), []).append(argument)
     return found
 
 
-def _users(value: ir.Value) -> list[ir.Operation]:
+def users_of_memory(value: ir.Value) -> list[ir.Operation]:
     """The operations that read the memory of `value`, under any name."""
     users: list[ir.Operation] = []
     names = [value]

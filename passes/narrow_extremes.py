@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..dialects.mlir import arith, ir, linalg
 from . import generics
+from .constants import number_of
 from .generics import Parts
 
 NEUTRAL = {"arith.maximumf": float("-inf"), "arith.minimumf": float("inf")}
@@ -21,7 +22,9 @@ def narrow_extremes(op: ir.Operation) -> None:
     if len(parts.inputs) != 1 or len(parts.outputs) != 1 or parts.all_parallel:
         return
     combine, source = _combine(op), _narrow_source(parts.inputs[0])
-    if combine is None or source is None or not _starts_with(parts.outputs[0], NEUTRAL[combine.name]):
+    if combine is None or source is None:
+        return
+    if number_of(generics.uniform_scalar(parts.outputs[0])) != NEUTRAL[combine.name]:
         return
     narrow, point = ir.RankedTensorType(source.type).element_type, ir.InsertionPoint(op)
     with point, op.location:
@@ -67,10 +70,3 @@ def _narrow_source(value: ir.Value) -> ir.Value | None:
     ):
         return None
     return parts.inputs[0]
-
-
-def _starts_with(init: ir.Value, number: float) -> bool:
-    scalar = generics.uniform_scalar(init)
-    if scalar is None or isinstance(scalar, ir.BlockArgument) or scalar.owner.name != "arith.constant":
-        return False
-    return scalar.owner.attributes["value"].value == number

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from ..dialects.mlir import arith, ir, math
 from . import generics
+from .constants import number_of
 
 
 def simplify(op: ir.Operation) -> None:
@@ -39,7 +40,7 @@ def simplify(op: ir.Operation) -> None:
 
 def _power(op: ir.Operation) -> ir.Value | None:
     base, exponent = op.operands
-    value = _constant(exponent)
+    value = number_of(exponent)
     if value is None:
         return _float_power(op)
     special = _POWERS.get(float(value))
@@ -76,7 +77,7 @@ _POWERS: dict[float, Callable[[ir.Value], ir.Value]] = {
 
 def _one_plus_tanh(op: ir.Operation) -> ir.Value | None:
     for one, other in (op.operands, reversed(list(op.operands))):
-        if _constant(one) == 1.0 and not isinstance(other, ir.BlockArgument) and other.owner.name == "math.tanh":
+        if number_of(one) == 1.0 and not isinstance(other, ir.BlockArgument) and other.owner.name == "math.tanh":
             return _twice_logistic(other.owner.operands[0])
     return None
 
@@ -96,7 +97,7 @@ def _refuses_zero(op: ir.Operation) -> bool:
         return False
     predicate = arith.CmpFPredicate(ir.IntegerAttr(condition.attributes["predicate"]).value)
     is_unequal = predicate in (arith.CmpFPredicate.ONE, arith.CmpFPredicate.UNE)
-    return is_unequal and any(_constant(operand) == 0.0 for operand in condition.operands)
+    return is_unequal and any(number_of(operand) == 0.0 for operand in condition.operands)
 
 
 _REWRITES: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
@@ -104,14 +105,6 @@ _REWRITES: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
     "math.fpowi": _power,
     "arith.addf": _one_plus_tanh,
 }
-
-
-def _constant(value: ir.Value) -> float | int | None:
-    """The number that `value` is, if it is a constant."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    attribute = value.owner.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None
 
 
 def _number(type_: ir.Type, value: float) -> ir.Value:

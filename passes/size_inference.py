@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from .errors import PassFailure
+from .graph import erase_unused
 from .size_expressions import evaluate
 
 Shape = list[int]
@@ -57,10 +58,7 @@ class Sizes:
             self._scalar(op)
             if any(_is_dynamic(result.type) for result in op.results) or fusion.is_op(op, "region"):
                 self._infer(op)
-        for op in reversed([view.operation for view in block.operations]):
-            unused = not any(True for result in op.results for _ in result.uses)
-            if unused and (op.name == "tensor.dim" or op.name.startswith("arith.")):
-                op.erase()
+        erase_unused(block, lambda op: op.name == "tensor.dim" or op.name.startswith("arith."))
 
     def _scalar(self, op: ir.Operation) -> None:
         """Notes the number that an operation on sizes gives, if it is known."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..dialects import fusion
-from ..dialects.mlir import arith, func, gpu, ir
+from ..dialects.mlir import func, ir
 from ..targets.target import Target
 from . import fusion_to_cpu, fusion_to_gpu
 from .emit_kernel import kernels_of
@@ -200,13 +200,7 @@ def _check_layouts(kernel: ir.Operation, made: SizedKernel, values: Mapping[str,
 def _launch(kernel: ir.Operation, made: SizedKernel, operands: Sequence[ir.Value]) -> None:
     family, parameters = schedule_of(kernel)
     launch = family.launch(problem_of(kernel), parameters)
-    if not launch.blocks:
-        return
-    one, i32 = number(1), ir.IntegerType.get_signless(32)
-    grid, block = (number(launch.blocks), one, one), (number(launch.threads), one, one)
-    shared = arith.ConstantOp(i32, made.shared_bytes).result if made.shared_bytes else None
-    names = [fusion_to_gpu.MODULE, made.function]
-    gpu.LaunchFuncOp(names, grid, block, list(operands), dynamic_shared_memory_size=shared)
+    fusion_to_gpu.emit_launch(made.function, launch.blocks, launch.threads, operands, made.shared_bytes)
 
 
 def _call(kernel: ir.Operation, made: SizedKernel, operands: Sequence[ir.Value]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from ..dialects import fusion
 from ..dialects.mlir import ir
 from . import legality
-from .graph import used_values
+from .graph import erase_unused, used_values
 from .outline import RECOMPUTED, Part
 
 ATTRIBUTE = "fusion.source"
@@ -138,15 +138,8 @@ def restore(function: ir.Operation) -> None:
         for copied, made in zip(copy.results, originals[place][-1].results, strict=True):
             copied.replace_all_uses_with(made)
         copy.erase()
-    _erase_unused(function)
+    erase_unused(function.regions[0].blocks[0], legality.is_free)  # what only served what is gone
     put_in_order(function, (node for place in sorted(originals) for node in originals[place]))
-
-
-def _erase_unused(function: ir.Operation) -> None:
-    """Erases free operations that only served what is gone."""
-    for op in reversed([view.operation for view in function.regions[0].blocks[0].operations]):
-        if legality.is_free(op) and not any(True for result in op.results for _ in result.uses):
-            op.erase()
 
 
 def put_in_order(function: ir.Operation, nodes: Iterable[ir.Operation]) -> None:

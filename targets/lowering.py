@@ -5,9 +5,8 @@ The pipelines of upstream passes that get a module into the llvm dialect are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..dialects.mlir import ir, llvm
+from ..dialects.walk import find
 from .llvm import CodegenError
 
 # What a module may hold when it is translated: these dialects, and the modules themselves
@@ -19,25 +18,13 @@ def translate(module: ir.Operation) -> str:
 
     The bindings' translation ends the process when it meets another op, so that is looked for first.
     """
-    leftover = _find(module, lambda op: not _is_translatable(op.name))
+    leftover = find(module, lambda op: not _is_translatable(op.name))
     if leftover:
         names = ", ".join(sorted({op.name for op in leftover}))
         raise CodegenError(f"{leftover[0].location}: no translation to LLVM IR for: {names}")
-    for memory in _find(module, _is_launch_sized):
+    for memory in find(module, _is_launch_sized):
         memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>", module.context)
     return llvm.translate_module_to_llvmir(module)
-
-
-def _find(module: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
-    found = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if wanted(op):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
-    return found
 
 
 def _is_launch_sized(op: ir.Operation) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...dialects.mlir import ir
+from ...dialects.walk import find
 from . import ops_arith, ops_cluster, ops_copies, ops_gpu, ops_math, ops_memref, ops_scf, ops_vector
 from .compiler import Compiler, unsupported
 from .elements import Array, Element
@@ -170,14 +171,8 @@ def _shared_memories(function: ir.Operation, values: Sequence[ir.Value], compile
 
 def _written_arguments(function: ir.Operation) -> set[ir.Value] | None:
     """The memory that a kernel stores to; None where that can't be told from the IR."""
-    roots: list[ir.Value | None] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in STORED_OPERAND:
-            roots.append(_root(op.operands[STORED_OPERAND[op.name]]))
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
+    stores = find(function, lambda op: op.name in STORED_OPERAND)
+    roots = [_root(op.operands[STORED_OPERAND[op.name]]) for op in stores]
     known = {root for root in roots if root is not None}
     return None if any(root is None for root in roots) else known
 
