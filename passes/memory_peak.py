@@ -19,6 +19,7 @@ from itertools import accumulate
 
 from ..dialects import fusion
 from ..dialects.mlir import ir
+from .constants import number_of
 from .covered import Covered, Range
 from .memref_types import byte_size
 from .reduction_split import is_partial
@@ -43,29 +44,7 @@ class _Buffer:
 def live_bytes(function: ir.Operation) -> list[int]:
     """The sum of live buffers at each operation of the function, workspaces apart."""
     steps = len(function.regions[0].blocks[0].operations)
-    changes: dict[int, list[tuple[bool, _Buffer]]] = defaultdict(list)
-    for buffer in (one for one in _buffers(function) if not one.is_workspace):
-        changes[buffer.first].append((True, buffer))
-        changes[buffer.last + 1].append((False, buffer))
-    allocations: dict[object, list[_Buffer]] = defaultdict(list)
-    found, live = [], 0
-    for step in range(steps):
-        touched = {buffer.home[0] for _, buffer in changes[step]}
-        live -= sum(_used(allocations[one]) for one in touched)
-        for starts, buffer in changes[step]:
-            (allocations[buffer.home[0]].append if starts else allocations[buffer.home[0]].remove)(buffer)
-        live += sum(_used(allocations[one]) for one in touched)
-        found.append(live)
-    return found
-
-
-def _used(buffers: list[_Buffer]) -> int:
-    """How many bytes buffers of one allocation take, those in the same place once."""
-    total, reached = 0, 0
-    for start, size in sorted((buffer.home[1], buffer.size) for buffer in buffers):
-        total += max(0, start + size - max(start, reached))
-        reached = max(reached, start + size)
-    return total
+    return _live([buffer for buffer in _buffers(function) if not buffer.is_workspace], steps)
 
 
 def bytes_of(type_: ir.Type) -> int:
@@ -85,19 +64,27 @@ def workspace_bytes(function: ir.Operation) -> int:
 
 
 def _peak(buffers: Sequence[_Buffer]) -> int:
-    """The most bytes that are in use at once, each counted once."""
+    """The most bytes that are in use at once."""
+    return max(_live(buffers, max((buffer.last + 1 for buffer in buffers), default=0)), default=0)
+
+
+def _live(buffers: Sequence[_Buffer], steps: int) -> list[int]:
+    """The bytes in use at each step, each counted once."""
     ranges = _ranges(buffers)
     covered = Covered(ranges)
-    changes = [(buffer.first, 1, one) for buffer, one in zip(buffers, ranges, strict=True)]
-    changes += [(buffer.last + 1, 0, one) for buffer, one in zip(buffers, ranges, strict=True)]
-    peak = 0
-    for _, starts, one in sorted(changes):
-        if starts:
-            covered.add(one)
-            peak = max(peak, covered.bytes)
-        else:
+    starting: dict[int, list[Range]] = defaultdict(list)
+    ending: dict[int, list[Range]] = defaultdict(list)
+    for buffer, one in zip(buffers, ranges, strict=True):
+        starting[buffer.first].append(one)
+        ending[buffer.last + 1].append(one)
+    found: list[int] = []
+    for step in range(steps):
+        for one in ending[step]:
             covered.remove(one)
-    return peak
+        for one in starting[step]:
+            covered.add(one)
+        found.append(covered.bytes)
+    return found
 
 
 def _ranges(buffers: Sequence[_Buffer]) -> list[Range]:
@@ -142,7 +129,7 @@ def _define(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer]) -> None
         if op.operands[0] in found:
             found[op.results[0]] = found[op.operands[0]]
     elif op.name == "memref.view":
-        home = (op.operands[0], _constant(op.operands[1]))
+        home = (op.operands[0], int(number_of(op.operands[1]) or 0))
         found[op.results[0]] = _Buffer(home, bytes_of(op.results[0].type), -1, -1)
     elif op.name == "memref.alloc":
         found[op.results[0]] = _Buffer((op.results[0], 0), bytes_of(op.results[0].type), -1, -1)
@@ -162,10 +149,3 @@ def _define_results(op: ir.Operation, step: int, found: dict[ir.Value, _Buffer])
 
 def _is_alias(op: ir.Operation) -> bool:
     return op.name in ALIASES
-
-
-def _constant(value: ir.Value) -> int:
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.name == "arith.constant":
-        return ir.IntegerAttr(owner.attributes["value"]).value
-    return 0
