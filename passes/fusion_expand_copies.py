@@ -19,12 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..dialects.mlir import arith, ir, llvm, memref, nvvm
+from ..dialects.mlir import arith, ir, llvm, nvvm
 from ..dialects.walk import find
 from .errors import PassFailure
 from .pass_base import Pass
+from .shared_addresses import GLOBAL, pointer, shared_address
 
-GLOBAL, SHARED = 1, 3  # NVVM's address spaces
 DYNAMIC = -(1 << 31)  # an index of llvm.getelementptr that is an operand
 
 
@@ -52,7 +52,7 @@ def _copy(op: ir.Operation) -> None:
     size = ir.IntegerAttr(op.attributes["dstElements"]).value * _bytes(target)
     kind = nvvm.LoadCacheModifierKind
     modifier = kind.CG if "bypassL1" in op.attributes else kind.CA
-    nvvm.cp_async_shared_global(_in_shared(target, place), _in_global(source, position), size, modifier)
+    nvvm.cp_async_shared_global(shared_address(target, place), _in_global(source, position), size, modifier)
 
 
 def _end_group(_: ir.Operation) -> None:
@@ -71,25 +71,16 @@ _EXPAND = {
 }
 
 
-def _in_shared(memory: ir.Value, place: ir.Value) -> ir.Value:
-    """Where an element of a block's memory is: an address of shared memory has 32 bits at most."""
-    i64 = ir.IntegerType.get_signless(64)
-    size = arith.ConstantOp(ir.IndexType.get(), _bytes(memory)).result
-    base = memref.ExtractAlignedPointerAsIndexOp(memory).result
-    address = arith.AddIOp(base, arith.MulIOp(place, size).result).result
-    return llvm.IntToPtrOp(_pointer(SHARED), arith.IndexCastUIOp(i64, address).result).result
-
-
 def _in_global(memory: ir.Value, position: ir.Value) -> ir.Value:
     """Where an element of a kernel's argument is."""
     i64, element = ir.IntegerType.get_signless(64), ir.MemRefType(memory.type).element_type
     width = 32 if _has_short_index(memory) else 64
     parts = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i{width}, array<1 x i{width}>, array<1 x i{width}>)>")
     cast = ir.Operation.create("builtin.unrealized_conversion_cast", results=[parts], operands=[memory])
-    base = llvm.ExtractValueOp(_pointer(), cast.results[0], [1]).result
-    here = llvm.AddrSpaceCastOp(_pointer(GLOBAL), base).result
+    base = llvm.ExtractValueOp(pointer(), cast.results[0], [1]).result
+    here = llvm.AddrSpaceCastOp(pointer(GLOBAL), base).result
     offset = arith.IndexCastUIOp(i64, position).result
-    return llvm.GEPOp(_pointer(GLOBAL), here, [offset], [DYNAMIC], element, []).result
+    return llvm.GEPOp(pointer(GLOBAL), here, [offset], [DYNAMIC], element, []).result
 
 
 def _has_short_index(memory: ir.Value) -> bool:
@@ -103,7 +94,3 @@ def _has_short_index(memory: ir.Value) -> bool:
 
 def _bytes(memory: ir.Value) -> int:
     return ir.MemRefType(memory.type).element_type.width // 8
-
-
-def _pointer(space: int = 0) -> ir.Type:
-    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")

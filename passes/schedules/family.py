@@ -137,6 +137,11 @@ def element_bytes(value: ir.Value) -> int:
     return byte_width(storage_type(ir.RankedTensorType(value.type).element_type))
 
 
+def power_of_two(value: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (value - 1).bit_length()
+
+
 def widest_vector(problem: Problem) -> int:
     """Elements that make one widest access of the smallest element type read or written, and two of the largest.
 

@@ -45,11 +45,12 @@ from .family import (
     elements,
     index_at,
     position,
+    power_of_two,
     shape,
     widest_vector,
 )
 from .family import counters as counters_of
-from .machine import WARP, Machine, Row, both, guarded, number
+from .machine import CLUSTERS, REGISTERS, WARP, Machine, Row, both, guarded, number
 from .partial import Partial, join_lanes
 from .row_pipeline import RowPipeline, fetched_before
 from .shelf import BEFORE, Kept, Shelf, reads_of_passes
@@ -63,13 +64,11 @@ SHARED_BYTES = (
     32768  # of a row's part in a block: then several blocks run beside each other, one reads while one computes
 )
 RESERVED_BYTES = 4096  # of shared memory, for partial results
-CLUSTERS = (1, 2, 4, 8)
 FEWEST_ALONE, MOST_ALONE = 256, 512  # threads of a block that has a multiprocessor for itself
 NOTHING = 0.02  # share of a row that is walked in vain without harm
 OTHER_BYTES = 256  # of shared memory: what is left over between pieces
 OTHER_REGISTERS = 48  # of a thread, besides those for vectors that it holds
 LEAST_ALIGNED = 8  # vectors of a row, for its edges to be worth their own way
-REGISTERS = 65536  # 32-bit registers of a multiprocessor, for one block at most
 CPU_VECTOR = 16
 
 
@@ -369,7 +368,7 @@ def _vectors(problem: Problem, rows: Rows) -> _Vectors:
 def _gpu_choice(problem: Problem, rows: Rows, target: Target) -> Choice:
     vectors = _vectors(problem, rows)
     columns, width = rows.columns, vectors.width
-    threads = min(_power_of_two(vectors.count), WARP)
+    threads = min(power_of_two(vectors.count), WARP)
     while threads < target.max_threads_per_block and not _fits(problem, rows, vectors.count, threads, width):
         threads *= 2
     fits = _fits(problem, rows, vectors.count, threads, width)
@@ -381,7 +380,7 @@ def _gpu_choice(problem: Problem, rows: Rows, target: Target) -> Choice:
         chunks = math.ceil(vectors.count / threads)
         why = f"{columns} columns stay in registers: {threads} threads with {chunks} vectors of {width} each"
         return Choice(_parameters(vectors, threads, "registers", rows=per_block, chunks=chunks), why)
-    threads = max(BLOCK, min(_power_of_two(math.ceil(vectors.count / WALKED)), target.max_threads_per_block))
+    threads = max(BLOCK, min(power_of_two(math.ceil(vectors.count / WALKED)), target.max_threads_per_block))
     unroll = 4 if vectors.count >= 8 * threads else 1
     why = f"{columns} columns are more than the chip holds, or needed once: {threads} threads walk them at each level"
     return Choice(_parameters(vectors, threads, "memory", unroll=unroll), why)
@@ -439,7 +438,7 @@ class _Cut:
 
 def _cut(part: int, size: int, cluster: int, target: Target) -> _Cut:
     """So that a thread has THREAD_BYTES, and few vectors are walked in vain."""
-    threads = max(WARP, min(_power_of_two(math.ceil(part * size / THREAD_BYTES)), target.max_threads_per_block))
+    threads = max(WARP, min(power_of_two(math.ceil(part * size / THREAD_BYTES)), target.max_threads_per_block))
     cuts = [_Cut(part * cluster, cluster, threads, unroll) for unroll in ((4, 2, 1) if cluster == 1 else (2, 1))]
     return next(cut for cut in cuts if 5 * (-cut.chunks % cut.unroll) <= cut.chunks)
 
@@ -536,8 +535,3 @@ def _fits(problem: Problem, rows: Rows, vectors: int, threads: int, width: int) 
     kept = 1 + sum(element_bytes(value) / 4 for value in read)
     registers = chunks * width * kept + 24
     return chunks <= CHUNKS and registers * max(threads, BLOCK) <= REGISTERS
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (value - 1).bit_length()

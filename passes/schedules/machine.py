@@ -20,6 +20,8 @@ from . import cluster
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 WARP = 32
+REGISTERS = 65536  # of 32 bits, that the threads of a multiprocessor share
+CLUSTERS = (1, 2, 4, 8)  # blocks of a cluster, as many as any GPU takes that has clusters
 ALIGNMENT = 16  # bytes, of shared memory
 MOST_ATTRIBUTED = 32768  # bytes of shared memory that a kernel has for one purpose without asking for it at launch
 

@@ -36,6 +36,7 @@ from .family import (
     elements,
     index_at,
     position,
+    power_of_two,
     shape,
     widest_vector,
 )
@@ -296,14 +297,14 @@ def _gpu_choice(problem: Problem, columns: Columns, target: Target) -> Choice:
     width = math.gcd(widest_vector(problem), extent)
     vectors = extent // width
     enough = 2 * target.multiprocessors
-    across = min(WARP, _power_of_two(vectors))
+    across = min(WARP, power_of_two(vectors))
     while across > NARROW_STRIP and columns.blocks * math.ceil(vectors / across) < enough:
         across //= 2
     full = columns.blocks * math.ceil(vectors / across) >= enough
-    down = min((THREADS if full else MOST_THREADS) // across, _power_of_two(rows))
+    down = min((THREADS if full else MOST_THREADS) // across, power_of_two(rows))
     if full and across * down < THREADS:
         # Few rows: columns make up for them, so that a block is worth its start
-        across = min(THREADS // down, _power_of_two(vectors))
+        across = min(THREADS // down, power_of_two(vectors))
     while down > WARP // across and _joined_bytes(problem, columns, width, across, down) > MOST_SHARED_BYTES:
         down //= 2
     down = max(down, WARP // across)
@@ -333,8 +334,3 @@ def _rows_at_once(problem: Problem, columns: Columns, width: int) -> int:
     read = {value for value, _ in trace.reads if elements(value) >= columns.count * columns.rows}
     registers = max(1, width * sum(element_bytes(value) for value in read) // 4)
     return max(1, min(CHUNKS, 1 << (REGISTERS // registers).bit_length() - 1)) if registers <= REGISTERS else 1
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (value - 1).bit_length()

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.fusion import storage_type
-from ...dialects.mlir import arith, ir, memref, vector
-from ..evaluate import Evaluator, from_storage
+from ...dialects.mlir import arith, ir
+from ..evaluate import Evaluator
 from ..indexing import Index
 from ..lanes import Lanes
-from .machine import ALIGNMENT, Machine, guarded, number
+from .machine import Machine, guarded, number
+from .own_memory import element_of, take
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Ring:
         self._counts, self._width, self._stages = counts, width, stages
         self._machine, self._evaluator = machine, evaluator
         self._memories = {
-            value: machine.own_memory(stages * count, width, storage_type(_element(value)))
+            value: machine.own_memory(stages * count, width, storage_type(element_of(value)))
             for value, count in counts.items()
         }
 
@@ -66,16 +67,8 @@ class Ring:
     def take(self, iteration: ir.Value, vectors: Sequence[Fetched]) -> None:
         """Makes vectors of an iteration known."""
         for one in vectors:
-            memory = self._memories[one.value]
-            place = self._place(iteration, one)
-            element = ir.MemRefType(memory.type).element_type
-            if one.lanes is None:
-                stored = memref.LoadOp(memory, [place]).result
-            else:
-                type_ = ir.VectorType.get([self._width], element)
-                bytes_ = self._width * element.width // 8
-                stored = vector.LoadOp(type_, memory, [place], alignment=min(ALIGNMENT, bytes_)).result
-            self._evaluator.remember(one.value, one.index, from_storage(stored, _element(one.value)), one.lanes)
+            memory, place = self._memories[one.value], self._place(iteration, one)
+            take(one.value, one.index, one.lanes, memory, place, self._evaluator)
 
     def _fetch(self, iteration: ir.Value, vectors: Sequence[Fetched]) -> None:
         for one in vectors:
@@ -86,7 +79,3 @@ class Ring:
         stage = arith.RemUIOp(iteration, number(self._stages)).result
         first = arith.MulIOp(stage, number(self._counts[one.value])).result
         return self._machine.own_place(arith.AddIOp(first, number(one.place)).result, self._width)
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type

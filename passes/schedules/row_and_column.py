@@ -44,22 +44,21 @@ from .family import (
     elements,
     index_at,
     is_fetchable,
+    power_of_two,
     shape,
     widest_vector,
 )
 from .family import counters as counters_of
-from .machine import WARP, Machine, both, guarded, number
+from .machine import CLUSTERS, REGISTERS, WARP, Machine, both, guarded, number
 from .partial import Partial, join_lanes
 from .ring import Fetched, Ring
 from .walk import Stop, Stride, Walk
 
 THREADS = 512
 MOST_REGISTERS = 128  # of a thread, if so many are to fit a multiprocessor
-REGISTERS = 65536  # of a multiprocessor
 MOST_STAGES = 4
 OTHER_BYTES = 2048  # of shared memory: partial results, and what the hardware keeps of each block
 RESERVED = 8  # for what does not grow with the columns
-CLUSTERS = (1, 2, 4, 8)
 WAYS = ((2, 1), (1, 1), (1, 0))  # of having loads under way: rows of a thread at once, and whether the next are, too
 CPU_VECTOR = 16
 
@@ -453,7 +452,7 @@ def _gpu_choice(problem: Problem, target: Target) -> Choice:
     if vectors > THREADS // 2 and _is_held_twice(plan, width):
         chunks = max(chunks, 2)
     across = _side_by_side(math.ceil(vectors / (chunks * cluster)))
-    down = max(WARP // across, min(THREADS // across, _power_of_two(rows)), 1)
+    down = max(WARP // across, min(THREADS // across, power_of_two(rows)), 1)
     parameters: Parameters = {"vector": width, "across": across, "down": down, "chunks": chunks, "cluster": cluster}
     blocks = "" if cluster == 1 else f" in each of {cluster} blocks"
     why = f"{columns} columns stay with {across} threads{blocks}, {chunks} vectors of {width} each"
@@ -477,7 +476,7 @@ def _cluster(plan: Plan, vectors: int, width: int, target: Target) -> int:
 
 def _side_by_side(vectors: int) -> int:
     """Threads for so many vectors: whole warps, or a part of one that divides it."""
-    return math.ceil(vectors / WARP) * WARP if vectors > WARP else _power_of_two(vectors)
+    return math.ceil(vectors / WARP) * WARP if vectors > WARP else power_of_two(vectors)
 
 
 def _is_held_twice(plan: Plan, width: int) -> bool:
@@ -514,8 +513,3 @@ def _registers(plan: Plan, columns: int, unroll: int, ahead: int) -> int:
 def _wide_reads(plan: Plan) -> list[Request]:
     """The reads that differ for each row and column."""
     return [read for read in plan.reads if {plan.space.row, plan.space.column} <= _atoms(read)]
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (value - 1).bit_length()

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from ...dialects.fusion import storage_type
 from ...dialects.mlir import ir, memref, vector
 from ..access import moves_elements
-from ..evaluate import Evaluator, from_storage, to_storage
+from ..evaluate import Evaluator, to_storage
 from ..indexing import Atom, Counter, Form, Index, of
 from ..kernel_body import Request, Trace
-from .machine import ALIGNMENT, Machine
+from .machine import Machine
+from .own_memory import alignment_of, element_of, take
 from .walk import Stop
 
 BEFORE = -1
@@ -73,7 +74,7 @@ class Shelf:
     ) -> None:
         self._kept, self._column, self._width = kept, column, width
         self._machine, self._evaluator = machine, evaluator
-        self._memories = [machine.own_memory(chunks, width, storage_type(_element(one.value))) for one in kept]
+        self._memories = [machine.own_memory(chunks, width, storage_type(element_of(one.value))) for one in kept]
 
     @contextmanager
     def visiting(self, stops: Sequence[Stop], number: int) -> Iterator[None]:
@@ -109,22 +110,8 @@ class Shelf:
         if stop.lanes is None:
             memref.StoreOp(stored, memory, [place])
         else:
-            vector.StoreOp(stored, memory, [place], alignment=_alignment(stored.type))
+            vector.StoreOp(stored, memory, [place], alignment=alignment_of(stored.type))
 
     def _take(self, one: Kept, memory: ir.Value, stop: Stop) -> None:
-        place, element = self._machine.own_place(stop.chunk, self._width), ir.MemRefType(memory.type).element_type
-        if stop.lanes is None:
-            stored = memref.LoadOp(memory, [place]).result
-        else:
-            type_ = ir.VectorType.get([self._width], element)
-            stored = vector.LoadOp(type_, memory, [place], alignment=_alignment(type_)).result
-        loaded = from_storage(stored, _element(one.value))
-        self._evaluator.remember(one.value, self._at(one, stop), loaded, stop.lanes)
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
-
-
-def _alignment(type_: ir.VectorType) -> int:
-    return min(ALIGNMENT, type_.shape[0] * type_.element_type.width // 8)
+        place = self._machine.own_place(stop.chunk, self._width)
+        take(one.value, self._at(one, stop), stop.lanes, memory, place, self._evaluator)

@@ -34,7 +34,7 @@ from ..evaluate import Buffer, Evaluator, from_storage, to_storage
 from ..indexing import Counter, Form, Index, Quotient, Remainder, linearize, of
 from ..kernel_body import KernelBody, Request
 from ..lanes import Lanes
-from .family import Choice, Launch, Parameters, Problem, accesses, element_bytes, widest_vector
+from .family import Choice, Launch, Parameters, Problem, accesses, element_bytes, power_of_two, widest_vector
 from .family import counters as counters_of
 from .machine import Machine, both, guarded, number
 from .pointwise import Pointwise, in_step, point_counters, point_requests, uses_position
@@ -114,7 +114,7 @@ class Transpose:
         inner, outer = plan.inner.extent, plan.outer.extent
         width = math.gcd(widest_vector(problem), inner, outer)
         edge = _edge(max(element_bytes(value) for value, _ in plan.staged)) if width > 1 else LEAST_TILE
-        across, down = (max(width, min(edge, _power_of_two(extent))) for extent in (inner, outer))
+        across, down = (max(width, min(edge, power_of_two(extent))) for extent in (inner, outer))
         threads = min(THREADS, across * down // width)
         which = f"{len(plan.staged)} of {len(problem.inputs)} inputs run along another axis"
         why = f"{which}, of {outer}: tiles of {down}x{across}"
@@ -354,11 +354,6 @@ def _tile(parameters: Parameters) -> Tile:
 def _edge(bytes_: int) -> int:
     """Elements along a tile's edge: a line of memory at least."""
     return min(MOST_TILE, max(LEAST_TILE, 2 * LINE // bytes_))
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (value - 1).bit_length()
 
 
 def _renaming(old: Sequence[Counter], new: Sequence[Counter]) -> dict[Counter, Form]:
